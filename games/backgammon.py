@@ -41,6 +41,14 @@ class Backgammon(CompiledGame, version=1):
     Player 0 is who won the opening roll, which is therefore no double.
     """
 
+    rules_text = """Both players move 15 checkers around the board into their home, the points 1 to 6, and then off
+    it. Points are numbered for the player to move, who moves from high to low numbers by each of the two dice, four
+    times after a double. Both dice are played if that is possible, otherwise the larger one. A checker may not go to
+    a point with two or more of the opponent's; a single one there is hit, and enters again from the bar before
+    anything else. Who has all checkers at home may bear off. Who has borne off all of them first wins: a gammon if
+    the opponent has borne off none, a backgammon if one is still on the bar or in the winner's home. There is no
+    cube."""
+
     # `dice` is how often each number from 1 to 6 is still to be played; none = the dice have to be thrown.
     State = np.dtype([("checkers", "i1", (2, PLACES)), ("dice", "i1", (7,)), ("is_opening", "i1"), ("to_play", "i1")])
     num_actions, num_chances = PASS + 1, len(THROWS)
@@ -119,8 +127,8 @@ class Backgammon(CompiledGame, version=1):
 
     def render(self) -> Board:
         """Return the board with five places a point. Points have the numbers of the player to move."""
-        s = self.record
-        cells, labels = [], [Label(6, 5, self.dice_to_play())]
+        s, dice = self.record, self.dice_to_play()
+        cells, labels = [], [Label(6, 5, dice.translate(str.maketrans("123456", "⚀⚁⚂⚃⚄⚅")))]
         for point in range(1, BAR):  # as player 0 numbers them
             x = (12 - point if point < 13 else point - 13) + (point < 7 or point > 18)
             edge, inwards = (10, -1) if point < 13 else (0, 1)
@@ -130,7 +138,8 @@ class Backgammon(CompiledGame, version=1):
             labels.append(Label(x, edge - inwards, name))
             for row in range(5):
                 piece = f"{owner}:{count}" if row == 4 and count > 5 else str(owner) if count > row else ""
-                cells.append(Cell(name, x, edge + inwards * row, piece))
+                shape = "free" if row else "spike-up" if inwards < 0 else "spike-down"
+                cells.append(Cell(name, x, edge + inwards * row, piece, shape))
         for player, y in ((0, 8), (1, 2)):
             for name, place, x in (("bar", BAR, 6), ("off", OFF, 13)):
                 count = int(s["checkers"][player, place])

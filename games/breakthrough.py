@@ -11,6 +11,9 @@ from plyzero.rules.symmetry import Symmetry, mirror_columns
 class Breakthrough(CompiledGame, version=1):
     """Pawns step forward, capture diagonally, and win on the far row. On 8x8, or 4 to 10: `breakthrough(size=6)`."""
 
+    rules_text = """A pawn steps one square forward, straight or diagonally, and captures diagonally only. Who reaches
+    the far row, or captures all pawns of the opponent, wins."""
+
     observation_dtype = bool
 
     def __init__(self, size: int = 8) -> None:

@@ -11,6 +11,9 @@ from plyzero.rules.symmetry import Symmetry, mirror_columns
 class ConnectFour(CompiledGame, version=1):
     """Four in a row wins; discs fall. 6 rows and 7 columns, or others: `connect-four(rows=4, columns=5)`."""
 
+    rules_text = """In turn, each player drops a disc into a column. Who has four in a row first wins: across, upwards
+    or diagonally. A full board without four is a draw."""
+
     observation_dtype = bool
 
     def __init__(self, rows: int = 6, columns: int = 7) -> None:

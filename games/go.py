@@ -25,6 +25,11 @@ class Go(CompiledGame, version=1):
     latest. Points are area and komi.
     """
 
+    rules_text = """In turn, each player places a stone on a crossing, or passes. Stones whose chain has no empty
+    crossing beside it are captured. A move that repeats an earlier board, or captures only one's own stones, is
+    illegal. After two passes each player counts stones and the empty areas that only they enclose; White adds the
+    komi. More wins. Capture dead stones before you pass: all stones on the board count as alive."""
+
     observation_dtype = bool
     final_planes = 1
 

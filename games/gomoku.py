@@ -11,6 +11,9 @@ from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
 class Gomoku(CompiledGame, version=1):
     """Five or more in a row win (freestyle); with `gomoku(size=15, exactly_five=True)` six or more do not."""
 
+    rules_text = """In turn, each player places a stone. Who has five or more in a row first wins, in any
+    direction."""
+
     observation_dtype = bool
 
     def __init__(self, size: int = 15, exactly_five: bool = False) -> None:

@@ -19,6 +19,10 @@ class Hex(CompiledGame, version=1):
     the numbers of the actions.
     """
 
+    rules_text = """In turn, each player places a stone. Black connects the top and the bottom edge, White the left
+    and the right one; there is no draw. Instead of a first move of their own, the second player may swap: take over
+    the first stone, mirrored."""
+
     observation_dtype = bool
 
     def __init__(self, size: int = 11, swap: bool = True) -> None:

@@ -17,6 +17,9 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 class Othello(CompiledGame, version=1):
     """Enclosed discs are flipped; most discs win, and points are discs. On 8x8, or on 6x6: `othello(size=6)`."""
 
+    rules_text = """A new disc must enclose discs of the opponent in a straight line between itself and another disc
+    of one's own; all discs enclosed so are turned over. Who cannot move passes. When nobody can, more discs win."""
+
     State = np.dtype([("discs", "u8", (2,)), ("squares", "u8"), ("size", "i1"), ("passes", "i1"), ("to_play", "i1")])
     observation_dtype = bool
     final_planes = 1

@@ -11,6 +11,10 @@ HOLD, ROLL = 0, 1
 class Pig(CompiledGame, version=1):
     """Roll a die and add up, or hold to keep the sum; a one loses the turn. First to 100 wins, or to `pig(goal=50)`."""
 
+    rules_text = """Roll the die as often as you like: what it shows is added to the sum of this turn. A one loses the
+    sum and the turn; to hold adds the sum to your score and ends the turn. Who reaches the goal first wins; the sum
+    of the turn counts."""
+
     State = np.dtype([("goal", "i2"), ("scores", "i2", (2,)), ("turn", "i2"), ("is_rolling", "i1"), ("to_play", "i1")])
     num_actions, num_chances = 2, 6
     action_names, roll_names = ("hold", "roll"), "123456"

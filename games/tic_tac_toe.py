@@ -13,6 +13,8 @@ WINNING_LINES = np.array([(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7),
 class TicTacToe(CompiledGame, version=1):
     """Three in a row on a 3x3 board."""
 
+    rules_text = """In turn, each player fills a square. Three in a row win, in any direction."""
+
     State = np.dtype([("board", "i1", (9,)), ("plies", "i1"), ("to_play", "i1")])
     num_actions = 9
     action_names = square_names(3, 3)

@@ -306,6 +306,11 @@ class TrainerSettings(SettingsSection):
     threads: int = Field(1, ge=1, le=1024)
     """CPU threads of the trainer."""
 
+    @property
+    def mature_steps(self) -> float:
+        """The steps from which on learning is judged: only e^-4 = 2 % of the average is then from the warm-up."""
+        return self.warmup_steps + 4 / (1 - self.ema_decay)
+
 
 class StoreSettings(SettingsSection):
     """Durability, and how much is kept on the volume."""

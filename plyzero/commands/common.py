@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TextIO, TypeVa
 
 import typer
 
-from plyzero.errors import FailedError, UserError, hidden_package, plain
+from plyzero.errors import FailedError, UserError, hidden_package
 from plyzero.files import list_names, read_file
 from plyzero.threads import repeating
 
@@ -155,15 +155,14 @@ def find_game(text: str, start: Path | None = None) -> GameSpec:
     """Return a game, which begins at the position in the file `start`; UserError if there is none. Its module may print
     to standard error alone."""
     from plyzero.lines import MAX_LINE
-    from plyzero.rules.catalog import load_game, with_location
+    from plyzero.rules.catalog import load_game
 
     with data_output():
         spec = load_game(text)
         try:
-            return spec.starting_at(read_file(start, max_bytes=MAX_LINE).decode()) if start else spec
-        except (Exception, SystemExit) as error:
-            why = str(error) if isinstance(error, OSError | ValueError) else with_location(error)  # from_text() fails
-            raise UserError(f"cannot begin at the position in {start}: {plain(why, 300)}") from error
+            return spec.set_up(read_file(start, max_bytes=MAX_LINE).decode(), str(start)) if start else spec
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"cannot begin at the position in {start}: {error}") from error
 
 
 @contextmanager

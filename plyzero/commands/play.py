@@ -15,6 +15,8 @@ from plyzero.errors import UserError
 from plyzero.lines import ArrivingLines, bounded_lines
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from plyzero.play.players import Bot, Player
     from plyzero.rules.catalog import GameSpec
 
@@ -53,6 +55,8 @@ SearchOptions = Annotated[
     list[str] | None,
     typer.Option("-o", metavar="search.KEY=VALUE", help="A setting of the search, such as search.c_puct=2."),
 ]
+
+GameOrAll = Annotated[str | None, typer.Argument(metavar="[GAME]", help="As in play; without it: all games and runs.")]
 
 Against = Annotated[
     str | None,
@@ -242,7 +246,7 @@ def gtp(
 
 
 def serve(
-    game: GameArgument,
+    game: GameOrAll = None,
     run: RunToPlay = None,
     net: Net = None,
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 = all of this machine's.")] = "127.0.0.1",
@@ -260,14 +264,22 @@ def serve(
     clock: ClockOption = None,
     threads: Threads = None,
 ) -> None:
-    """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run."""
+    """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run; or of all games."""
     from plyzero.run.directory import open_run
     from plyzero.web.opponents import Opponents
     from plyzero.web.searches import MAX_SECONDS
-    from plyzero.web.server import listen, make_app, serve_forever
+    from plyzero.web.server import listen, make_app, make_home, serve_forever
 
     if net is not None and run is not None:
         raise UserError("expected --run or --net, got both")
+    if game is None:
+        if (run, net, against, start) != (None, None, None, None):
+            raise UserError("--run, --net, --against and --start need a game: plyzero serve GAME ...")
+        with data_output() as output, listen(host, port) as listening:
+            address = _address(host, listening)
+            print(f"All games on {address} ; Ctrl-C ends the server.", file=output, flush=True)
+            serve_forever(make_home(Path(), allowed_hosts=allow_host or ()), listening)
+        return
     spec, whole = find_game(game, start), find_game(game)
     if net is not None and not net.is_file():
         raise UserError(f"{net} is not a file; expected --net FILE with an ONNX model, or --run DIR")
@@ -281,7 +293,11 @@ def serve(
             spec, run=run, net=net, others=against or (), clock=limits["clock"], threads=limits["threads"]
         )
         app = make_app(spec, opponents, allowed_hosts=allow_host or (), run=opened)
-        address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
+        address = _address(host, listening)
         watch = f"Watch {run} on {address}run ; " if run else ""
         print(f"Play {spec.name} on {address} ; {watch}Ctrl-C ends the server.", file=output, flush=True)
         serve_forever(app, listening)
+
+
+def _address(host: str, listening: socket) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"

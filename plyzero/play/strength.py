@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -64,3 +65,8 @@ def _of_run(metrics: Path, step: int) -> Strength:
     text = f"{newer}step {measured} scored {result} in {result.games} games against mcts:{rollouts}"
     # It judges the moves of a game once it has beaten pure MCTS with at least 100 rollouts.
     return Strength(text, judges=any(each.interval()[0] > 0.5 for n, each in scores.items() if n >= 100))
+
+
+def explained(text: str) -> str:
+    """Return a text in which players such as mcts:100, whose names few people know, are named in words."""
+    return re.sub(r"\bmcts:(\d+)", r"pure MCTS (\1 random games a move)", text)

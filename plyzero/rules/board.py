@@ -34,9 +34,10 @@ class Cell(NamedTuple):
 
     name:  what a click on it types; several cells may share one name, such as those of a column.
     x, y:  its centre. y grows downwards, and neighbouring squares are 1 apart.
-    piece: "" = none, "0" or "1" = a stone of that player, "0:♞" = a figure of that player; any other text is shown as
-           it is.
-    shape: "square", "hex", "point" where lines cross, "bar-h" and "bar-v" for edges, or "dot".
+    piece: "" = none, "0" or "1" = a stone of that player, "0:♞" = a figure of that player, "0:K" or "0:12" = a stone of
+           that player with a text; any other text is shown as it is.
+    shape: "square", "hex", "point" where lines cross, "bar-h" and "bar-v" for edges, "dot", or "free" without a frame;
+           "spike-up" and "spike-down" begin a point of backgammon, five cells long.
     """
 
     name: str
@@ -66,6 +67,14 @@ class Board:
     cells: tuple[Cell, ...]
     style: str = "squares"
     labels: tuple[Label, ...] = ()
+
+    @property
+    def colours(self) -> tuple[str, str]:
+        """The colours of the pieces of players 0 and 1, in words."""
+        figures = (cell.piece[2:] for cell in self.cells if cell.piece[:2] in ("0:", "1:"))
+        if self.style == "holes":
+            return "red", "yellow"
+        return ("black", "white") if all(map(str.isalnum, figures)) else ("white", "black")
 
     def path(self, action_name: str) -> tuple[str, ...]:
         """Return the names of the cells that are clicked, one after the other, to play an action.

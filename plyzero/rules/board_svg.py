@@ -12,6 +12,9 @@ from plyzero.rules.board import Board, Cell
 UNIT: Final = 40
 """Width of a square. With units larger than 1, focus rings and text keep their size in browsers."""
 
+DICE: Final = set("⚀⚁⚂⚃⚄⚅ ")
+"""Characters of labels that are rendered as dice."""
+
 GLYPH_WIDTH: Final = 10.0
 LINE_HEIGHT: Final = 22.0
 """Sizes in the picture of a text, whose font has the size 16 in board.css."""
@@ -41,7 +44,8 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
         _beginning(board.style, title, style, *(UNIT * each for each in (left, top, right - left, bottom - top))),
         *("".join(_draw_cell(cell, board, cell in last, neighbours)) for cell in board.cells),
         *(
-            f'<text class="label" x="{UNIT * x:g}" y="{UNIT * y:g}">{escape(text)}</text>'
+            f'<text class="{"label dice" if set(text) <= DICE else "label"}"'
+            f' x="{UNIT * x:g}" y="{UNIT * y:g}">{escape(text)}</text>'
             for x, y, text in board.labels
         ),
         "</svg>",
@@ -76,7 +80,8 @@ def _beginning(kind: str, title: str, style: bool, *box: float) -> str:
 
 def _draw_cell(cell: Cell, board: Board, marked: bool, places: set[tuple[float, float]]) -> Iterator[str]:
     x, y, r = UNIT * cell.x, UNIT * cell.y, UNIT * 0.4
-    dark = " dark" if board.style == "checks" and (cell.x + cell.y) % 2 else ""
+    chequered = board.style == "checks" or cell.shape.startswith("spike")
+    dark = " dark" if chequered and (cell.x + cell.y) % 2 else ""
     yield f'<g class="cell {cell.shape}{dark}{" last" if marked else ""}" data-cell="{escape(cell.name)}">'
     match cell.shape:
         case "hex":
@@ -85,6 +90,10 @@ def _draw_cell(cell: Cell, board: Board, marked: bool, places: set[tuple[float, 
             yield f'<polygon class="area" points="{" ".join(points)}"/>'
         case "dot":
             yield f'<circle class="spot" cx="{x:g}" cy="{y:g}" r="4"/>'
+        case "spike-up" | "spike-down":
+            half = UNIT / 2 if cell.shape == "spike-up" else -UNIT / 2
+            yield f'<path class="spike" d="M{x - UNIT / 2:g} {y + half:g}h{UNIT}L{x:g} {y - 8.8 * half:g}z"/>'
+            yield _rectangle("area", x, y, UNIT, UNIT)
         case "bar-h" | "bar-v":
             width, height = (0.84, 0.3) if cell.shape == "bar-h" else (0.3, 0.84)
             yield _rectangle("area taken" if cell.piece else "area", x, y, UNIT * width, UNIT * height)
@@ -96,11 +105,13 @@ def _draw_cell(cell: Cell, board: Board, marked: bool, places: set[tuple[float, 
                 yield f'<path class="line" d="M{x:g} {y:g}l{UNIT * dx / 2:g} {UNIT * dy / 2:g}"/>'
     if board.style == "holes" and not cell.piece:
         yield f'<circle class="hole" cx="{x:g}" cy="{y:g}" r="{r:g}"/>'
-    if cell.piece in ("0", "1"):
-        yield f'<circle class="stone p{cell.piece}" cx="{x:g}" cy="{y:g}" r="{r:g}"/>'
-    elif cell.piece and not cell.shape.startswith("bar"):
-        player, colon, figure = cell.piece.partition(":")
-        yield f'<text class="figure p{player if colon else ""}" x="{x:g}" y="{y:g}">{escape(figure or player)}</text>'
+    player, colon, figure = cell.piece.partition(":")
+    is_stone = cell.piece in ("0", "1") or (player in ("0", "1") and figure.isalnum())
+    if is_stone:
+        yield f'<circle class="stone p{player}" cx="{x:g}" cy="{y:g}" r="{r:g}"/>'
+    if (figure or (player and not is_stone)) and not cell.shape.startswith("bar"):
+        kind = f"{'mark' if is_stone else 'figure'} p{player if colon else ''}"
+        yield f'<text class="{kind}" x="{x:g}" y="{y:g}">{escape(figure or player)}</text>'
     yield "</g>"
 
 

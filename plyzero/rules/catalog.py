@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from plyzero.errors import UserError, hidden_package, shown
+from plyzero.errors import UserError, hidden_package, plain, shown
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
@@ -89,6 +89,14 @@ class GameSpec:
         if start.outcome() is not None:
             raise ValueError("the game is over in this position, so no move is possible")
         return replace(self, start=start, text=text)
+
+    def set_up(self, text: str, where: str) -> GameSpec:
+        """Return `starting_at(text)`. Raises UserError, with `where` the text is from, if there is no such position."""
+        try:
+            return self.starting_at(text)
+        except (Exception, SystemExit) as error:
+            why = str(error) if isinstance(error, ValueError) else with_location(error)  # from_text() fails
+            raise UserError(f"cannot begin at the position in {where}: {plain(why, 300)}") from error
 
     def named_as(self, name: str) -> GameSpec:
         """Return this game under another `name` if only the module differs, and this class is one of a notebook."""

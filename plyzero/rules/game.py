@@ -84,7 +84,7 @@ class Game(ABC):
 
     Required: num_actions, observation_shape, max_plies, to_play, legal_actions, play, outcome, observe
     Optional: symmetries, action_name, parse_action, key, render, __str__, from_text, observation_dtype, policy_planes,
-              max_score, final_board with final_planes, waived_laws (all have defaults)
+              max_score, final_board with final_planes, rules_text, waived_laws (all have defaults)
     With dice: num_chances, chances, roll_name
 
     The players are 0 and 1. The player to move is always read from `to_play` and need not alternate, so passes and
@@ -116,6 +116,9 @@ class Game(ABC):
     max_score: float = 0
     """The largest number of points by which a player can win; 0 = the game has no points. With points, every `Outcome`
     has a `score`."""
+
+    rules_text: str = ""
+    """The rules for people, which the page shows; "" = the docstring of the class."""
 
     final_planes: int = 0
     """The number of planes of `final_board`; 0 = the game has none."""

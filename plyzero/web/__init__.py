@@ -1,6 +1,7 @@
 """What does a person see?
 
 server       the web page's server: routes, bounds, and what a browser may load
+home         the first page without a game: all games, and the runs of a folder
 play_api     positions and searches as JSON, for the page on which a game is played
 reviews      a review of a whole game: what each move has lost
 opponents    the players that a visitor can choose, and the models of a run as they appear

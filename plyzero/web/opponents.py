@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 
 from plyzero.errors import UserError, shown
-from plyzero.play.bundled_bots import find_card
+from plyzero.play.bundled_bots import Level, find_card
 from plyzero.play.clock import DEFAULT_SIMULATIONS, Clock
 from plyzero.play.players import Bot, Player, find_player
+from plyzero.play.strength import explained, strength_of
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.models import list_models
 
@@ -31,6 +32,9 @@ ROLLOUTS: Final = (100, 1000)
 
 RULES: Final = {"alphabeta:4": "alpha-beta, 4 plies", "greedy": "the greedy player", "random": "the random player"}
 """Players without a network or rollouts: name -> name on the page."""
+
+LEVELS: Final = ("beginner", "novice", "casual", "intermediate", "advanced", "strong", "expert", "master", "strongest")
+"""Names of a bot's levels, the weakest first; a bot with fewer levels has the first, the last, and some between."""
 
 REVIEW_ROLLOUTS: Final = 256
 """Least number of rollouts of pure MCTS as a reviewer: clearly more than those that the network has not beaten."""
@@ -71,12 +75,24 @@ class Opponents:
         if self._clock:
             found[TIMED] = f"the strongest bot, {self._clock}"
         if self._card:
-            found |= {f"level:{level.number}": f"the bundled bot, {level}" for level in self._card.levels}
+            count = len(self._card.levels)
+            for i in range(count):
+                name = LEVELS[round(i * (len(LEVELS) - 1) / max(1, count - 1))]
+                found[f"level:{i + 1}"] = f"the bundled bot, {name}: level {i + 1} of {count}"
         elif self.has_network:
-            found |= {f"net:{number}": f"the network with {number} simulations" for number in SIMULATIONS}
-            found["net:0"] = "the network without a search"
-        found |= {f"mcts:{number}": f"pure MCTS, {number} rollouts" for number in ROLLOUTS}
+            found |= {f"net:{number}": f"the network, {number} simulations a move" for number in SIMULATIONS}
+            found["net:0"] = "the network, without a search"
+        found |= {f"mcts:{number}": f"pure MCTS, {number} random games a move" for number in ROLLOUTS}
         return {**found, **RULES}
+
+    def strengths(self) -> dict[str, str]:
+        """Return what has been measured of the opponents, by id, for people."""
+        found = {f"level:{each.number}": _score_of(each) for each in self._card.levels} if self._card else {}
+        step = self.newest_step()
+        if self._run and step is not None:
+            measured = explained(strength_of(self._run, self.game, step).text)
+            found |= {f"net:{number}": measured for number in SIMULATIONS}
+        return found
 
     def usual(self) -> str:
         """Return the id of the opponent of a new game."""
@@ -124,9 +140,9 @@ class Opponents:
         bot = bot if simulations is None else bot.with_simulations(simulations, most=most)
         text, judges = bot.strength()
         if judges:
-            return bot, f"The judge: {text}."
+            return bot, explained(f"The judge: {text}.")
         rollouts = max(bot.simulations, REVIEW_ROLLOUTS)
-        why = f"because the network has not beaten mcts:100 yet ({text})"
+        why = explained(f"because the network has not beaten mcts:100 yet ({text})")
         return self._pure_mcts().with_simulations(rollouts), f"The judge: pure MCTS with {rollouts} rollouts, {why}."
 
     @property
@@ -158,3 +174,9 @@ class Opponents:
         if path is None:
             return Bot.at_level(self.game, int(model), threads=self._threads)
         return Bot.of_model(path, self.game, model=model, threads=self._threads)
+
+
+def _score_of(level: Level) -> str:
+    """Return the score that a level's Elo difference to mcts:200 stands for."""
+    score, low, high = (100 / (1 + 10 ** (-elo / 400)) for elo in (level.elo, level.low, level.high))
+    return explained(f"scores {score:.0f} % ({low:.0f} to {high:.0f}) against mcts:200")

@@ -17,6 +17,7 @@ from plyzero.play.analysis import move_infos, root_info
 from plyzero.play.game_record import from_moves
 from plyzero.play.players import Bot, Player
 from plyzero.play.session import Session
+from plyzero.play.strength import explained
 from plyzero.rules.board import Board
 from plyzero.rules.board_svg import UNIT, render_svg
 from plyzero.rules.catalog import GameSpec
@@ -51,7 +52,10 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
     moves:   the names of all moves and rolls of the game, the new rolls among them.
     movers:  the player who made each, null for a roll.
     at:      number of moves and rolls before the position: a player moves there, or the game ends with it.
-    svg:     the board as an SVG element whose cells carry their names; null if the game has no board.
+    svg:     the board as an SVG element whose cells carry their names, with the last turn of a player marked: all its
+             moves, and the rolls between them; null if the game has no board.
+    turn:    the `spots` of each move of that turn, as of `legal`.
+    colours: of the pieces of players 0 and 1, in words; null without a board.
     text:    the position as text.
     toPlay:  0 or 1.
     legal:   of each legal action its `name`, the `path` of cells to click on, and the `spots` where it is drawn, in
@@ -65,13 +69,16 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
     while here < len(movers) and movers[here] is None:
         here += 1
     position, board = positions[here], board_of(positions[here])
+    turn = _last_turn(movers[:here])
     outcome = position.outcome()
     score = {} if outcome is None or outcome.score is None else {"score": float(outcome.score)}
     return {
         "moves": [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)],
         "movers": movers,
         "at": here,
-        "svg": None if board is None else _draw(board, positions, movers[:here]),
+        "svg": None if board is None else _draw(board, positions, turn),
+        "turn": [_action(positions[ply], board_of(positions[ply]), session.moves[ply])["spots"] for ply in turn],
+        "colours": None if board is None else board.colours,
         "text": str(position),
         "toPlay": int(position.to_play),
         "legal": [_action(position, board, action) for action in map(int, position.legal_actions())],
@@ -79,10 +86,20 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
     }
 
 
-def _draw(board: Board, positions: Sequence[Game], movers: Sequence[int | None]) -> str:
-    """Return the picture of the last of `positions`, with the cells marked that a player's last move has changed."""
-    last = max((ply for ply, mover in enumerate(movers) if mover is not None), default=None)
-    before = None if last is None else board_of(positions[last])
+def _last_turn(movers: Sequence[int | None]) -> list[int]:
+    """Return the plies of the last moves of one player, between which only rolls may be."""
+    turn: list[int] = []
+    for ply in reversed(range(len(movers))):
+        if movers[ply] is not None:
+            if turn and movers[ply] != movers[turn[0]]:
+                break
+            turn.insert(0, ply)
+    return turn
+
+
+def _draw(board: Board, positions: Sequence[Game], turn: Sequence[int]) -> str:
+    """Return the picture of `board`, with the cells marked that have changed since the beginning of a turn."""
+    before = board_of(positions[turn[0]]) if turn else None
     return render_svg(board, last=board.changed(before) if before else (), style=False)
 
 
@@ -143,7 +160,8 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
         result = player.search([position], on_batch=at_intervals(EVENT_SECONDS, show))[0]
         choice = position.action_name(player.select_action(result))
         of = result.simulations if player.clock else player.simulations
-        return {**describe(result, of=of, lines=3), "choice": choice, "judge": f"The judge: {player.strength().text}."}
+        judge = explained(f"The judge: {player.strength().text}.")
+        return {**describe(result, of=of, lines=3), "choice": choice, "judge": judge}
 
     return run
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import re
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from plyzero.errors import UserError, plain
-from plyzero.ops.curves import RunSeries, words_of
+from plyzero.ops.curves import Curve, RunSeries, words_of
 from plyzero.ops.status import Process, Snapshot, snapshot
+from plyzero.play.strength import explained
 from plyzero.run.directory import RunDirectory, read_run
 from plyzero.run.liveness import ALIVE, LivenessMonitor, watch_run
 from plyzero.run.metrics import TRAINER, Rate, figure
@@ -93,14 +97,17 @@ class _Watched:
         speeds = [figure(each, "positions_per_second") or 0.0 for each in processes if each["life"] in ALIVE]
         trainer: Mapping[str, object] = self._monitor.heartbeats.get(TRAINER) or {}
         row, ratio = self.series.newest, self.run.settings.trainer.replay_ratio
-        warnings = found["warnings"]
+        warnings, step = found["warnings"], figure(trainer, "step") if "step" in trainer else row.get("step")
+        judged_from = math.ceil(self.run.settings.trainer.mature_steps)
         now = {words_of(each["text"]) for each in warnings}
         return {
             **{key: found.get(key) for key in ("game", "replay", "waiting", "balance", "models", "disk")},
             "ended": found["workers"]["ended"],
             "waits_for": self._waits_for(found),
             "seconds": self.series.trained_seconds(figure(trainer, "seconds")),
-            "step": figure(trainer, "step") if "step" in trainer else row.get("step"),
+            "step": step,
+            "summary": f"{describe_learning(self.series.ratings(), step or 0, judged_from)} {describe_limit(found)}",
+            "judged_from": judged_from,
             "games": found["replay"]["read_games"] or row.get("games"),
             "positions_per_second": sum(speeds),
             "replay_ratio": figure(trainer, "replay_ratio") if "step" in trainer else row.get("replay_ratio"),
@@ -171,6 +178,45 @@ class _Watched:
             "trainer.replay_ratio": trainer.replay_ratio,
             "rating.opponents": ", ".join(settings.measured_opponents),
         }
+
+
+def describe_learning(ratings: Mapping[str, Curve], step: float, judged_from: int) -> str:
+    """Return whether a run learns, in a sentence: by the newest score against the strongest opponent it has had.
+
+    That is compared with the score of ten minutes before, or with the first one. Before the step `judged_from` nothing
+    is said to be wrong.
+    """
+    measured = {name: each for name, each in ratings.items() if each["time"]}
+    if not measured:
+        return "Not measured yet." if step >= judged_from else f"Learning is judged from step {judged_from} on."
+    name = max(measured, key=lambda name: (measured[name]["time"][-1] or 0, _numbers_in(name)))
+    times, scores, lows, highs = (
+        [each or 0.0 for each in measured[name][key]] for key in ("time", "score", "score_low", "score_high")
+    )
+    earlier = max(0, bisect_right(times, times[-1] - 600) - 1)
+    before, then = scores[earlier], f", was {scores[earlier]:.0%} {(times[-1] - times[earlier]) / 60:.0f} minutes ago"
+    if len(times) == 1:
+        word, then = "Measured", ""
+    else:
+        word = "Learning" if lows[-1] > before else "Worse than before" if highs[-1] < before else "No clear change"
+    found = f"{word}: {scores[-1]:.0%} ({lows[-1]:.0%} to {highs[-1]:.0%}) against {name}{then}."
+    return explained(found.replace("%", " %"))
+
+
+def _numbers_in(text: str) -> list[int]:
+    return [int(each) for each in re.findall(r"\d+", text)]
+
+
+def describe_limit(found: Snapshot) -> str:
+    """Return what limits the speed of a run, in a sentence."""
+    balance, workers = found["balance"], found["workers"]["running"]
+    if balance is None or not workers:
+        return f"{found['waiting'][:1].upper()}{found['waiting'][1:]}."
+    more = int(balance["suitable_workers"]) - workers
+    if more > 0:
+        noun = "another worker" if more == 1 else f"{more} more workers"
+        return f"The trainer could use more games: {noun} would keep it busy."
+    return "The trainer is busy" + (f": {workers + more} of {workers} workers would be enough." if more else ".")
 
 
 def _listed(processes: list[Process]) -> list[Process]:

@@ -7,7 +7,8 @@ import inspect
 import ipaddress
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -21,8 +22,8 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -31,9 +32,10 @@ from plyzero.errors import UserError, shown
 from plyzero.machine import usable_cores
 from plyzero.play.players import Bot
 from plyzero.rules.board_svg import board_css
-from plyzero.rules.catalog import GameSpec, with_location
+from plyzero.rules.catalog import GameSpec, installed_games, load_game, with_location
 from plyzero.rules.chance import first_decision, is_chance
-from plyzero.run.directory import RunDirectory
+from plyzero.run.directory import RunDirectory, open_run
+from plyzero.web.home import home_page, list_runs
 from plyzero.web.opponents import ANALYSIS, Opponents
 from plyzero.web.pages import PAGE
 from plyzero.web.play_api import describe_position, network_view, parse_moves, search_position, unfinished_position
@@ -43,6 +45,9 @@ from plyzero.web.searches import Event, Report, Searches
 
 MAX_SIMULATIONS: Final = 10_000
 """Most simulations that a visitor may ask for."""
+
+MAX_START: Final = 4000
+"""Longest text of a position that a visitor may set up, in characters."""
 
 REQUEST_SECONDS: Final = 20.0
 """Time in which a request must arrive, in seconds."""
@@ -64,8 +69,64 @@ def make_app(
     allowed_hosts: names under which visitors may reach the server, besides localhost and IP addresses.
     run:           whose dashboard is served too, or the directory in which there will be one.
     """
+    routes = game_routes(game, opponents, Searches(usable_cores()), run=run)
+    return guarded([*routes, *shared_routes()], allowed_hosts)
+
+
+def make_home(folder: Path, *, allowed_hosts: Collection[str] = ()) -> Starlette:
+    """Return the application that serves all installed games, and the runs in `folder` and in `folder`/runs.
+
+    The rules of a run are imported when a visitor opens its page.
+    """
+    folder, searches = folder.absolute(), Searches(usable_cores())
+
+    @lru_cache
+    def page_of(kind: str, name: str) -> Router:
+        if kind == "game" and name in installed_games():
+            game = load_game(name)
+            return Router(game_routes(game, Opponents(game), searches, home=True))
+        path = list_runs(folder).get(name) if kind == "run" else None
+        if path is None:
+            raise UserError(f"there is no {shown(kind)} {shown(name)} here")
+        run = open_run(path)
+        return Router(game_routes(run.game, Opponents(run.game, run=path), searches, run=run, home=True))
+
+    async def visit(scope: Scope, receive: Receive, send: Send) -> None:
+        page = await run_in_threadpool(page_of, scope["path_params"]["kind"], scope["path_params"]["name"])
+        await page(scope, receive, send)
+
+    home = Route("/", lambda request: HTMLResponse(home_page(folder)))
+    return guarded([home, *shared_routes(), Mount("/{kind}/{name}", visit)], allowed_hosts)
+
+
+def guarded(routes: Sequence[BaseRoute], allowed_hosts: Collection[str]) -> Starlette:
+    """Return the application with these routes, which answers errors as sentences."""
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, allowed_hosts=frozenset(allowed_hosts))],
+        exception_handlers={UserError: _as_sentence, HTTPException: _as_sentence},
+    )
+
+
+def shared_routes() -> list[BaseRoute]:
+    """Return the routes of what all pages load."""
+    css = Route("/static/board.css", lambda request: Response(board_css(), media_type="text/css"))
+    return [css, Mount("/static", StaticFiles(directory=PAGE))]
+
+
+def game_routes(
+    game: GameSpec,
+    opponents: Opponents,
+    searches: Searches,
+    *,
+    run: RunDirectory | Path | None = None,
+    home: bool = False,
+) -> list[Route]:
+    """Return the routes of one game, and of a run of it; the arguments are those of `make_app`.
+
+    home: whether there is a page with all games, two levels above.
+    """
     view = RunView(run) if run else None
-    searches = Searches(usable_cores())
     warming: asyncio.Task[str] | None = None
     waits_for = "the search is being compiled"
 
@@ -79,16 +140,21 @@ def make_app(
             {
                 "game": game.name,
                 "identity": game.identity,
-                "rules": inspect.cleandoc(type(game.start).__doc__ or ""),
-                "players": [{"id": key, "name": name} for key, name in opponents.names().items()],
+                "rules": inspect.cleandoc(game.start.rules_text or type(game.start).__doc__ or ""),
+                "players": await run_in_threadpool(players),
                 "opponent": opponents.usual(),
                 "newest": await run_in_threadpool(opponents.newest_step),
                 "hasNetwork": opponents.has_network,
                 "hasRun": view is not None,
+                "hasHome": home,
                 "ready": ready,
                 "waitsFor": None if ready else waits_for,
             }
         )
+
+    def players() -> list[dict[str, str | None]]:
+        strengths = opponents.strengths()
+        return [{"id": key, "name": name, "strength": strengths.get(key)} for key, name in opponents.names().items()]
 
     def warm_up() -> str:
         """Compile what a search needs. Return "", or what is missing, such as a first model."""
@@ -103,18 +169,29 @@ def make_app(
         assert isinstance(player, Bot)
         return player
 
+    @lru_cache(64)
+    def began(start: str) -> GameSpec:
+        return game.set_up(start, "the text") if start else game
+
+    def asked(request: Request) -> tuple[GameSpec, str]:
+        """Return the game, which begins at the position `start` if a visitor has set one up, and the moves."""
+        start = request.query_params.get("start", "")
+        if len(start) > MAX_START:
+            raise UserError(f"expected a position of at most {MAX_START} characters, got {len(start)}")
+        return began(start), request.query_params.get("moves", "")
+
     async def position(request: Request) -> Response:
-        text, at = request.query_params.get("moves", ""), _number(request, "at")
-        return JSONResponse(await run_in_threadpool(describe_position, game, text, np.random.default_rng(), at=at))
+        at, rng = _number(request, "at"), np.random.default_rng()
+        return JSONResponse(await run_in_threadpool(lambda: describe_position(*asked(request), rng, at=at)))
 
     async def think(request: Request) -> Response:
         """Stream a search, as events whose data is JSON."""
-        text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
+        step = request.query_params.get("step", "")
         name, simulations = request.query_params.get("player", ANALYSIS), _number(request, "simulations")
 
         def search(report: Report) -> Event:
-            position = unfinished_position(game, text)
-            before = parse_moves(game, text)[0][:-1]
+            position = unfinished_position(*asked(request))
+            before = parse_moves(*asked(request))[0][:-1]
             moves = sum(each.to_play == position.to_play for each in before if not is_chance(each))
             player = opponents.find(name, step=step, moves=moves)
             if name == ANALYSIS and simulations is not None and isinstance(player, Bot):
@@ -124,41 +201,32 @@ def make_app(
         return _stream(request, searches, search)
 
     async def review_game(request: Request) -> Response:
-        text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
-        simulations = _number(request, "simulations")
+        step, simulations = request.query_params.get("step", ""), _number(request, "simulations")
 
         def search(report: Report) -> Event:
             bot, judge = opponents.judge(step, simulations, most=MAX_SIMULATIONS)
-            return {**review(bot, *parse_moves(game, text))(report), "judge": judge}
+            return {**review(bot, *parse_moves(*asked(request)))(report), "judge": judge}
 
         return _stream(request, searches, search)
 
     async def inspect_network(request: Request) -> Response:
-        text, step = request.query_params.get("moves", ""), request.query_params.get("step", "")
-        found = await run_in_threadpool(lambda: network_view(find_bot(step), unfinished_position(game, text)))
+        step = request.query_params.get("step", "")
+        found = await run_in_threadpool(lambda: network_view(find_bot(step), unfinished_position(*asked(request))))
         return JSONResponse(found)
 
-    routes = [
+    return [
         Route("/", lambda request: FileResponse(PAGE / "index.html")),
-        Route("/run", lambda request: FileResponse(PAGE / "run.html")) if view else None,
-        Route("/static/board.css", lambda request: Response(board_css(), media_type="text/css")),
         Route("/api/about", about),
         Route("/api/position", position),
         Route("/api/think", think),
         Route("/api/review", review_game),
         Route("/api/inspect", inspect_network),
         *(_run_routes(view) if view else ()),
-        Mount("/static", StaticFiles(directory=PAGE)),
     ]
-    return Starlette(
-        routes=[route for route in routes if route],
-        middleware=[Middleware(Guard, allowed_hosts=frozenset(allowed_hosts))],
-        exception_handlers={UserError: _as_sentence, HTTPException: _as_sentence},
-    )
 
 
 def _run_routes(view: RunView) -> list[Route]:
-    """Return the routes of a run: its state, its curves and its newest games."""
+    """Return the routes of a run: its page, its state, its curves and its newest games."""
 
     # Not coroutines: starlette calls them in a thread, so a slow volume does not block other requests.
     def state(request: Request) -> Response:
@@ -171,7 +239,8 @@ def _run_routes(view: RunView) -> list[Route]:
         newest = _number(request, "newest", most=200)
         return JSONResponse(view.games(50 if newest is None else newest))
 
-    return [Route(f"/api/run/{answer.__name__}", answer, methods=["GET"]) for answer in (state, series, games)]
+    page = Route("/run", lambda request: FileResponse(PAGE / "run.html"))
+    return [page, *(Route(f"/api/run/{each.__name__}", each, methods=["GET"]) for each in (state, series, games))]
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -240,7 +309,7 @@ class Guard:
         if not self.allows(name.strip("[]").lower()):
             why = f"this server does not answer for {shown(name)}; start it with --allow-host {name} if it should"
             return await JSONResponse({"error": why}, 400)(scope, receive, send_with_headers)
-        if scope["path"].startswith("/api/") and not _is_of_our_page(Headers(scope=scope)):
+        if "/api/" in scope["path"] and not _is_of_our_page(Headers(scope=scope)):
             why = (
                 "this request comes from a page of another site; open this server's own page, and if there is a proxy "
                 "between, let it keep the header Host"

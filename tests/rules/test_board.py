@@ -104,6 +104,17 @@ def test_a_picture_shows_every_cell_stone_and_label(name):
     assert picture.get("aria-label") == name
 
 
+def test_letters_of_two_players_stand_on_stones_of_their_colours():
+    board = Board((Cell("a1", 0, 0, "0:K"), Cell("b1", 1, 0, "1:K"), Cell("c1", 2, 0, "0:♞"), Cell("d1", 3, 0, "?")))
+    cells = [each for each in ET.fromstring(render_svg(board)) if each.get("data-cell")]
+    kinds = [[(part.get("class"), part.text) for part in cell[1:]] for cell in cells]
+    assert kinds[0] == [("stone p0", None), ("mark p0", "K")]
+    assert kinds[1] == [("stone p1", None), ("mark p1", "K")]
+    assert [kinds[2][0][0], kinds[3][0][0]] == ["figure p0", "figure p"]
+    assert board.colours == ("white", "black")
+    assert Board(board.cells[:2]).colours == ("black", "white")
+
+
 def test_text_in_a_picture_is_text():
     board = Board((Cell('<a href="x">', 0, 0, "0:<b>"), Cell("&", 1, 0, "7")))
     picture = ET.fromstring(render_svg(board, title="<i>"))

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from urllib.parse import quote_plus
+from urllib.parse import parse_qs, quote_plus, urlsplit
 
 import numpy as np
 import pytest
@@ -30,6 +30,7 @@ GAMES = (
     "openspiel:tic_tac_toe",
 )
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+WINDOW = {"viewport": {"width": 1440, "height": 900}}
 AGAINST_RANDOM = "#first=you&second=random"
 
 STATE = """async () => {
@@ -156,6 +157,112 @@ def test_a_game_is_played_to_its_end(how, game, serve, open_page):
     assert re.search("You have won|You have lost|The game is drawn", shown)
 
 
+def test_the_players_stand_above_and_below_the_board_and_the_turn_is_seen(serve, open_page):
+    page = open_page(serve("connect-four") + "/#first=level:6&second=you&moves=4", **WINDOW)
+    page.wait_for_selector(".player.lit")
+    above, below = page.locator(".player").all()
+    assert re.match(r"Red.*Bundled bot, strong: level 6 of 9.*scores 97 %", above.inner_text(), re.DOTALL)
+    assert re.match("Yellow.*You.*to move", below.inner_text(), re.DOTALL)
+    assert "lit" not in above.get_attribute("class")
+    board = page.locator("svg.board").bounding_box()
+    assert above.bounding_box()["y"] < board["y"] < below.bounding_box()["y"]
+    assert board["height"] > 600  # as large as the window allows
+    assert below.bounding_box()["y"] + below.bounding_box()["height"] <= 900
+    by_mouse(page, "4")
+    wait_for_moves(page, 3)
+    page.wait_for_selector(".overlay .placed", state="attached")
+    page.get_by_role("button", name="Off", exact=True).click()
+    page.wait_for_selector(".evaluation span")
+    said = page.locator(".evaluation").get_attribute("aria-label")
+    assert re.match("Expected score of the second player: [0-9]+ percent", said)
+
+
+def test_what_can_be_picked_is_marked_and_then_where_it_can_go(serve, open_page):
+    page = open_page(serve("breakthrough(size=5)") + "/#first=you&second=you", **PHONE)
+    page.wait_for_selector(".overlay .pick", state="attached")
+    assert page.locator(".overlay .pick").count() == 5  # the front row
+    by_touch(page, "a2")
+    page.wait_for_selector(".overlay .target", state="attached")
+    assert page.locator(".overlay .target").count() == 2
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_focus_stays_on_the_board_for_a_whole_game_by_keyboard(serve, open_page):
+    page = open_page(serve("connect-four") + "/#first=you&second=you")
+    page.wait_for_selector("svg.board [tabindex='0']")
+    by_keyboard(page, "4")
+    wait_for_moves(page, 1)
+    page.wait_for_function("() => document.activeElement.dataset.cell === '4'")
+    assert page.locator(".framing .frame").count() == 1
+    page.keyboard.press("Enter")
+    wait_for_moves(page, 2)
+
+
+def hash_fields(page):
+    return parse_qs(urlsplit(page.url).fragment)
+
+
+def test_another_move_in_an_earlier_position_is_a_variation(serve, open_page):
+    page = open_page(serve("tic-tac-toe") + "/#first=you&second=you&moves=a1+b1+a2")
+    page.get_by_role("button", name="Move 1, a1").click()
+    wait_for_status(page, "position 1 of 3")
+    by_mouse(page, "c3")
+    wait_for_status(page, "plays c3. The first player is to move")
+    assert hash_fields(page)["moves"] == ["a1 c3"]
+    assert hash_fields(page)["line"] == ["a1 b1 a2"]
+    page.get_by_role("button", name="Variation b1 a2").click()
+    wait_for_status(page, "position 2 of 3")
+    assert hash_fields(page)["moves"] == ["a1 b1 a2"]
+    assert hash_fields(page)["line"] == ["a1 c3"]
+    by_mouse(page, "a2")  # the move that was played there
+    wait_for_status(page, "plays a2. The second player is to move")
+    assert hash_fields(page)["line"] == ["a1 c3"]
+    page.get_by_role("button", name="New game", exact=True).click()
+    wait_for_moves(page, 0)
+    assert "line" not in hash_fields(page)
+
+
+def test_keys_walk_through_a_game(serve, open_page):
+    page = open_page(serve("tic-tac-toe") + "/#first=you&second=you&moves=a1+b1+a2")
+    wait_for_status(page, "is to move")
+    page.keyboard.press("ArrowLeft")
+    wait_for_status(page, "position 2 of 3")
+    page.keyboard.press("Home")
+    wait_for_status(page, "position 0 of 3")
+    page.locator("svg.board [tabindex='0']").focus()
+    page.keyboard.press("ArrowRight")  # to the next cell
+    page.keyboard.press("PageDown")
+    wait_for_status(page, "position 1 of 3")
+    assert page.evaluate("document.activeElement.dataset.cell")
+    page.keyboard.press("End")
+    wait_for_status(page, "second player is to move")
+
+
+def test_a_position_is_set_up_from_text_and_played_on(serve, open_page, tmp_path):
+    page = open_page(serve("tic-tac-toe") + "/" + AGAINST_RANDOM, refusals=True, accept_downloads=True)
+    wait_for_status(page, "It is your move")
+    page.locator("summary", has_text="Set up a position").click()
+    field = page.get_by_label("Position as text")
+    field.fill("no position")
+    page.get_by_role("button", name="Set up", exact=True).click()
+    page.wait_for_selector("[role=alert]")
+    assert page.locator("[role=alert]").inner_text().startswith("cannot begin at the position in the text: expected")
+    field.fill(" 1 x . .\n 2 . o .\n 3 . . .\n   a b c")
+    page.get_by_role("button", name="Set up", exact=True).click()
+    page.wait_for_function("() => document.querySelectorAll('.stone').length === 2")
+    by_mouse(page, "c3")
+    wait_for_moves(page, 2)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save").click()
+    download.value.save_as(tmp_path / "game.json")
+    record = json.loads((tmp_path / "game.json").read_text())
+    assert (record["version"], record["start"].split()[1:4]) == (2, ["x", ".", "."])
+    page.get_by_role("button", name="Initial position").click()
+    page.wait_for_function("() => document.querySelectorAll('.stone').length === 0")
+    page.get_by_label("File of a game").set_input_files(tmp_path / "game.json")
+    page.wait_for_function("() => document.querySelectorAll('.stone').length === 4")
+
+
 def test_a_pass_is_a_button(serve, open_page):
     page = open_page(serve("othello(size=6)") + "/" + AGAINST_RANDOM)
     for seed in range(40):  # some game has a pass
@@ -257,10 +364,12 @@ def test_an_analysis_grows_on_the_board_and_a_review_finds_the_losing_move(serve
     assert "a2 by the second player: " in game.inner_text()
     assert "The judge: the bundled bot, level " in game.inner_text()
     assert "The judge: the bundled bot, level " in page.get_by_label("Analysis").inner_text()
-    assert "better:" not in game.inner_text()
-    game.get_by_role("button", name="Show better moves").click()
-    assert "better:" in game.inner_text()
-    game.get_by_role("button", name="Move 2", exact=True).click()
+    first = game.locator("ol.turning li").first
+    assert re.search(r"blunder, lost \d+ points of 100; better: [ac][13]", first.inner_text())
+    page.get_by_role("button", name="On", exact=True).click()
+    assert page.locator(".overlay .ghost").count() == 0
+    first.get_by_role("button", name="Move 2", exact=True).click()
+    page.wait_for_selector(".overlay .ghost.p1")  # the better move
     page.wait_for_function("() => new URLSearchParams(location.hash.slice(1)).get('at') === '1'")
     page.locator("summary", has_text="What the network sees").click()
     page.wait_for_selector(".planes canvas")

@@ -23,7 +23,6 @@ CHARTS = (
     "What the network has learned",
     "Replay ratio",
     "Score against fixed opponents",
-    "Elo difference to fixed opponents",
     "Positions per second",
     "Time in the network",
 )
@@ -57,7 +56,7 @@ def start():
 def wait_for_row(page, process, words):
     """Wait until the table of the processes says `words` of a process."""
     row = page.locator("tr", has=page.locator("td:first-child", has_text=process)).filter(has_text=words)
-    row.first.wait_for(timeout=MINUTES)
+    row.first.wait_for(timeout=MINUTES, state="attached")  # the ended ones are folded
 
 
 def wait_for_chart(page, title):

@@ -54,6 +54,23 @@ def test_a_move_of_two_clicks_is_drawn_from_the_piece_that_it_lifts():
     assert move["spots"] == [(0, 160), (200, 400)]  # the fifth checker from the edge, and the edge
 
 
+def test_the_whole_last_turn_is_marked_with_the_moves_of_both_dice():
+    assert described("backgammon", "6-1 13/7")["svg"].count(" last") == 2  # the fifth place of 13, the first of 7
+    both = described("backgammon", "6-1 13/7 8/7 5-3")
+    assert both["svg"].count(" last") == 4
+    assert both["turn"] == [[(0, 160), (200, 400)], [(160, 320), (200, 360)]]
+    assert described("tic-tac-toe", "b2 a1")["turn"] == [[(0, 0)]]
+    assert described("tic-tac-toe")["turn"] == []
+
+
+@pytest.mark.parametrize(
+    ("game", "colours"),
+    [("connect-four", ("red", "yellow")), ("backgammon", ("black", "white")), ("tests.helpers.toys:Relay", None)],
+)
+def test_the_players_have_the_colours_of_their_pieces(game, colours):
+    assert described(game)["colours"] == colours
+
+
 def test_the_end_of_a_game_is_told_with_its_winner():
     found = described("tic-tac-toe", "a1 b1 a2 b2 a3")
     assert (found["outcome"], found["legal"]) == ({"winner": 0}, [])

@@ -39,7 +39,7 @@ def test_the_server_tells_what_it_serves(address):
     ids = [player["id"] for player in about["players"]]
     assert about["opponent"] in ids
     assert about["hasNetwork"]
-    assert about["rules"] == "Three in a row on a 3x3 board."
+    assert about["rules"].startswith("In turn, each player fills a square.")
     assert ids[-5:] == ["mcts:100", "mcts:1000", "alphabeta:4", "greedy", "random"]
 
 

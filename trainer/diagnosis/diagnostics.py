@@ -71,8 +71,7 @@ class Diagnostics:
         self.held_out = Window(game.start)
         self.report: dict[str, object] = {"warning": None}
         self._game, self._clock = game.name, clock
-        # Only e^-4 = 2 % of the averaged weights are then from the warm-up or before it.
-        self._mature_steps = settings.warmup_steps + 4 / (1 - settings.ema_decay)
+        self._mature_steps = settings.mature_steps
         self._newest: deque[GameResult] = deque(maxlen=NEWEST_GAMES)
         self._consistency, self._view = ConsistencyCheck(game.start), PointOfViewTest(game.start)
         self._published: deque[tuple[int, float]] = deque(maxlen=NEWEST_GAMES)  # step, time of publication

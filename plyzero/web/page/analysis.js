@@ -4,6 +4,9 @@ import { html } from "/static/vendor/htm-preact.js";
 import { ahead } from "/static/network.js";
 
 const STRENGTHS = [16, 64, 256, 1024, 4096];
+const HEADS = [["move", "first the one that is played, then the others by visits", "text"], ["visits", "share of the simulations"],
+  ["wins", "expected score of the player to move, uncertain where visits are few"], ["policy", "what a network would learn from this search"],
+  ["prior", "the policy before the search"], ["line", "what is expected to follow", "text"]];
 
 export function Analysis({ state, onChange, position, why, onLine }) {
   const { on, found, mode, simulations } = state;
@@ -31,10 +34,6 @@ function Found({ found, mode, hasBoard, onChange, onLine }) {
   const words = `First player wins ${percent(first)}${drawrate < 0.005 ? "" : `, draw ${percent(drawrate)}`}, second player wins ${percent(second)}`;
   const best = found.moveInfos[0], most = Math.max(...found.moveInfos.map(({ visits }) => visits));
   return html`
-    <svg class="graph bar" viewBox="0 0 100 5" preserveAspectRatio="none" role="img" aria-label=${words} height="14">
-      <rect width="100" height="5" fill="#fafafa" /><rect width=${100 * (first + drawrate)} height="5" fill="#9aa3ad" />
-      <rect width=${100 * first} height="5" fill="#2a2f36" />
-    </svg>
     <p>${words}${scoreLead === undefined ? "" : ` · the player to move is ${ahead(scoreLead)}`}${proven ? ` · proven ${proven} for the player to move` : ""} · ${found.simulations} of ${found.of} simulations</p>
     ${hasBoard ? html`<div class="row" role="group" aria-label="Show on the board">
       ${["visits", "policy", "line", "nothing"].map((each) =>
@@ -43,7 +42,7 @@ function Found({ found, mode, hasBoard, onChange, onLine }) {
     ${found.judge ? html`<p class="dim">${found.judge}</p>` : null}
     <p>The search plays <b>${best.move}</b>, the most visited move${best.visits < most ? " that is not proven to be worse" : ""}.</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Moves"><table>
-      <thead><tr><th class="text">move</th><th>visits</th><th>wins</th><th>policy</th><th>prior</th><th class="text">line</th></tr></thead>
+      <thead><tr>${HEADS.map(([name, about, kind]) => html`<th class=${kind} title=${about}>${name}</th>`)}</tr></thead>
       <tbody>${found.moveInfos.slice(0, 10).map((info) => html`
         <tr class=${info.order ? "" : "best"} onMouseEnter=${() => info.line && onLine({ line: info.line })} onMouseLeave=${() => onLine(null)}>
           <td class="text">${info.move}</td>
@@ -55,8 +54,5 @@ function Found({ found, mode, hasBoard, onChange, onLine }) {
             ? html`<button onFocus=${() => onLine({ line: info.line })} onBlur=${() => onLine(null)}>${info.pv.slice(0, 6).join(" ")}</button>`
             : info.pv.slice(0, 6).join(" ")}</td>
         </tr>`)}</tbody>
-    </table></div>
-    <p class="dim">First the move that is played, then the others by visits. visits: share of the simulations; wins: expected
-      score of the player to move; policy: what a network would learn from this search: it follows wins, which is uncertain
-      where visits are few; prior: the policy before the search; line: what is expected to follow.</p>`;
+    </table></div>`;
 }

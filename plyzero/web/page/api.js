@@ -3,7 +3,7 @@
 export async function get(path, fields = {}) {
   let answer;
   try {
-    answer = await fetch(`/api/${path}?${new URLSearchParams(fields)}`);
+    answer = await fetch(`api/${path}?${new URLSearchParams(fields)}`);
   } catch {
     throw new Error("The server does not answer.");
   }
@@ -14,7 +14,7 @@ export async function get(path, fields = {}) {
 
 // Calls onEvent with every event of a search, and onError with a sentence. Returns a function that ends the search.
 export function stream(path, fields, onEvent, onError) {
-  const source = new EventSource(`/api/${path}?${new URLSearchParams(fields)}`);
+  const source = new EventSource(`api/${path}?${new URLSearchParams(fields)}`);
   source.onmessage = ({ data }) => {
     const event = JSON.parse(data);
     if (event.done) source.close();
@@ -30,11 +30,11 @@ export function stream(path, fields, onEvent, onError) {
 
 let known = null; // the address that was read or written last
 
-// The state of the page is its address: moves, who plays, which position is shown.
+// The state of the page is its address: moves, variations, who plays, which position is shown, the text of the first one.
 export function readAddress() {
   known = location.hash;
   const fields = new URLSearchParams(location.hash.slice(1));
-  const moves = (fields.get("moves") ?? "").split(" ").filter(Boolean);
+  const split = (names) => names.split(" ").filter(Boolean), moves = split(fields.get("moves") ?? "");
   const at = Number(fields.get("at") ?? moves.length);
   return {
     moves,
@@ -43,16 +43,20 @@ export function readAddress() {
     second: fields.get("second"),
     resigned: fields.get("resigned") === null ? null : Number(fields.get("resigned")),
     step: fields.get("step") ?? "",
+    start: fields.get("start") ?? "",
+    lines: fields.getAll("line").map(split),
   };
 }
 
 // isNew: as an entry of the browser's history, so that its Back button leads to what was shown before.
-export function writeAddress({ moves, at, first, second, resigned, step }, isNew) {
+export function writeAddress({ moves, at, first, second, resigned, step, start, lines }, isNew) {
   if (location.hash !== known) return; // the Back button has changed it, and the event that says so is on its way
   const fields = new URLSearchParams({ moves: moves.join(" "), first, second });
   if (at < moves.length) fields.set("at", at);
   if (resigned !== null) fields.set("resigned", resigned);
   if (step) fields.set("step", step);
+  if (start) fields.set("start", start);
+  for (const line of lines) fields.append("line", line.join(" "));
   if (isNew && location.hash !== `#${fields}`) history.pushState(null, "", `#${fields}`);
   else history.replaceState(null, "", `#${fields}`);
   known = location.hash;

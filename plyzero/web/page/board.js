@@ -1,11 +1,11 @@
 // The board: clicks on its cells become moves, and what a search has found is drawn above it.
 
 import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.js";
+import { draw, drawFrame } from "/static/overlay.js";
 
 const SENTENCE = /(\p{L}{2,}[,;:.]? ){2}\p{L}{2,}/u;  // three words: a line to be wrapped, and not part of a drawing
-const SVG = "http://www.w3.org/2000/svg";
 
-// position: as /api/position answers. drawing: what draw() below takes. onMove is called with the name of a move.
+// position: as /api/position answers. drawing: what draw() takes. onMove is called with the name of a move.
 export function BoardView({ position, canMove, drawing, onMove }) {
   const here = `${position.moves.join(" ")} ${position.at}`;  // the same where one position is described again
   const [pick, setPick] = useState({ here, cells: [] });
@@ -14,21 +14,25 @@ export function BoardView({ position, canMove, drawing, onMove }) {
   const place = useRef(null), latest = useRef(null);
   latest.current = tap;  // effects run later than the next click may come
   const legal = canMove ? position.legal : [];
-  const fits = legal.filter((move) => picked.every((cell, i) => move.path[i] === cell));
+  const fits = legal.filter((move) => begins(move, picked));
+  const allCells = () => [...(place.current?.querySelectorAll("[data-cell]") ?? [])];
+  const nameOf = (cell) => cell.dataset.cell.toLowerCase();
 
   useEffect(() => {
     if (!place.current || !position.svg) return;
-    const focused = document.activeElement?.dataset?.cell;
+    const focused = allCells().indexOf(document.activeElement);
     place.current.innerHTML = position.svg;
-    if (focused) place.current.querySelector(`[data-cell="${CSS.escape(focused)}"]`)?.focus();
+    const cell = allCells()[focused];
+    cell?.setAttribute("tabindex", "-1");  // without it a cell takes no focus
+    cell?.focus();
   }, [position.svg]);
 
   useEffect(() => {
     const next = new Set(fits.map((move) => move.path[picked.length]));
-    const cells = [...(place.current?.querySelectorAll("[data-cell]") ?? [])];
+    const cells = allCells();
     let stop = cells.find((cell) => cell === document.activeElement);
     for (const cell of cells) {
-      const name = cell.dataset.cell.toLowerCase();
+      const name = nameOf(cell);
       const playable = next.has(name) || legal.some((move) => move.path[0] === name);
       cell.classList.toggle("playable", playable);
       cell.classList.toggle("picked", picked.includes(name));
@@ -45,13 +49,33 @@ export function BoardView({ position, canMove, drawing, onMove }) {
 
   useEffect(() => {
     const picture = place.current?.querySelector("svg.board");
-    if (picture) draw(picture, drawing);
-  }, [position.svg, drawing]);
+    if (picture) draw(picture, { ...drawing, turn: position.turn, marks: marks() });
+  }, [position.svg, drawing, canMove, picked.join(" ")]);
+
+  // Where to draw marks: what can be picked, then where it can go; and cells to fill, if only few of the empty ones are.
+  function marks() {
+    const at = picked.length, further = fits.filter((move) => move.path.length > at);
+    if (at || further.some((move) => move.path.length > 1)) {
+      return further.map((move) => ({ spot: move.spots[at], kind: at ? "target" : "pick" }));
+    }
+    const empty = allCells().filter((cell) => !cell.querySelector(".stone, .figure, .taken, .spot"));
+    const few = 2 * empty.filter((cell) => cell.classList.contains("playable")).length < empty.length;
+    return few ? further.map((move) => ({ spot: move.spots[0], kind: "target" })) : [];
+  }
+
+  // A frame around the cell below the pointer or with the focus, and a ghost of what a click on it places.
+  function show({ type, target }) {
+    const picture = place.current.querySelector("svg.board"), cell = /out|leave/.test(type) ? null : target.closest("[data-cell]");
+    const isFramed = cell && (type === "mouseover" ? cell.classList.contains("playable") : cell.matches(":focus-visible"));
+    const [move, ...others] = isFramed && !picked.length ? legal.filter((each) => begins(each, [nameOf(cell)])) : [];
+    const spot = move && !others.length && move.path.length === 1 ? move.spots[0] : null;
+    drawFrame(picture, isFramed ? cell : null, spot && { spot, by: position.toPlay });
+  }
 
   function tap(name) {
     if (!canMove) return;
     const begun = [...picked, name];
-    const possible = legal.filter((move) => begun.every((cell, i) => move.path[i] === cell));
+    const possible = legal.filter((move) => begins(move, begun));
     if (!possible.length) return setPicked(picked.length && legal.some((move) => move.path[0] === name) ? [name] : []);
     if (possible.length === 1 && possible[0].path.length === begun.length) onMove(possible[0].name);
     else setPicked(begun);
@@ -65,14 +89,15 @@ export function BoardView({ position, canMove, drawing, onMove }) {
       neighbour(place.current, cell, step)?.focus();
     } else if (cell && (event.key === "Enter" || event.key === " ")) {
       event.preventDefault();
-      tap(cell.dataset.cell.toLowerCase());
+      tap(nameOf(cell));
     } else if (event.key === "Escape") setPicked([]);
   }
 
   const choices = picked.length ? fits.filter((move) => move.path.length === picked.length) : [];
   const others = legal.filter((move) => !move.path.length);
   return html`<div class="picture">
-    ${position.svg ? html`<div ref=${place} onKeyDown=${onKeyDown}></div>` : html`
+    ${position.svg ? html`<div ref=${place} onKeyDown=${onKeyDown} onfocusin=${show} onfocusout=${show} onMouseOver=${show}
+        onMouseLeave=${show}></div>` : html`
       <pre tabindex="0" role="region" aria-label="Position">${position.text.split("\n").map((line) =>
         html`<div class=${SENTENCE.test(line) ? "sentence" : ""}>${line || " "}</div>`)}</pre>
       <p class="dim">Give the game render() to click on its board.</p>`}
@@ -84,17 +109,19 @@ export function BoardView({ position, canMove, drawing, onMove }) {
   </div>`;
 }
 
+const begins = (move, path) => path.every((cell, i) => move.path[i] === cell);
+
 function describe(cell) {
-  if (cell.querySelector(".stone.p0")) return ", first player";
-  if (cell.querySelector(".stone.p1")) return ", second player";
-  const figure = cell.querySelector(".figure");
-  if (figure) return `, ${figure.textContent}`;
+  const figure = cell.querySelector(".figure, .mark"), words = figure ? ` ${figure.textContent}` : "";
+  if (cell.querySelector(".stone.p0")) return `, first player${words}`;
+  if (cell.querySelector(".stone.p1")) return `, second player${words}`;
+  if (figure) return `,${words}`;
   if (cell.querySelector(".taken")) return ", drawn";
   return cell.querySelector(".spot") ? ", dot" : ", empty";
 }
 
 function centre(cell) {
-  const box = cell.getBBox();
+  const box = (cell.querySelector(".area, .spot") ?? cell).getBBox();
   return [box.x + box.width / 2, box.y + box.height / 2];
 }
 
@@ -108,48 +135,4 @@ function neighbour(place, cell, [dx, dy]) {
     if (along > 1 && along + beside < least && beside <= along) [nearest, least] = [other, along + beside];
   }
   return nearest;
-}
-
-// drawing: {shares: [{spots, share, label}]} as circles and arrows, or {line: [{by, spots}]} as numbered stones.
-function draw(picture, drawing) {
-  picture.querySelector(".overlay")?.remove();
-  if (!drawing) return;
-  const layer = picture.appendChild(document.createElementNS(SVG, "g"));
-  layer.setAttribute("class", "overlay");
-  layer.setAttribute("aria-hidden", "true");
-  (drawing.shares ?? []).forEach(({ spots, share, label }, rank) => {
-    if (spots.length === 1 && share > 0.005) {
-      const [x, y] = spots[0];
-      add(layer, "circle", { class: "heat", cx: x, cy: y, r: 6 + 11 * Math.sqrt(share), "fill-opacity": 0.3 + 0.5 * share });
-      write(layer, x, y, label);
-    } else if (spots.length > 1 && share > 0.02 && rank < 4) arrow(layer, spots, 2 + 7 * Math.sqrt(share), label);
-  });
-  (drawing.line ?? []).forEach(({ by, spots }, i) => {
-    if (spots.length === 1) {
-      const [x, y] = spots[0];
-      add(layer, "circle", { class: `ghost p${by}`, cx: x, cy: y, r: 14 });
-      write(layer, x, y, i + 1);
-    } else if (spots.length > 1) arrow(layer, spots, 4, i + 1);
-  });
-}
-
-function arrow(layer, spots, width, label) {
-  const [x0, y0] = spots.at(-2), [x1, y1] = spots.at(-1);
-  const length = Math.hypot(x1 - x0, y1 - y0) || 1, ux = (x1 - x0) / length, uy = (y1 - y0) / length;
-  const tip = 6 + width, path = [...spots.slice(0, -1), [x1 - tip * ux, y1 - tip * uy]];
-  add(layer, "polyline", { class: "arrow", points: path.map((point) => point.join()).join(" "), "stroke-width": width });
-  const side = [x1 - tip * ux, y1 - tip * uy], half = 3 + width / 2;
-  const corners = [[x1, y1], [side[0] - half * uy, side[1] + half * ux], [side[0] + half * uy, side[1] - half * ux]];
-  add(layer, "polygon", { class: "tip", points: corners.map((point) => point.join()).join(" ") });
-  write(layer, (spots[0][0] + x1) / 2, (spots[0][1] + y1) / 2, label);
-}
-
-function write(layer, x, y, text) {
-  add(layer, "text", { x, y }).textContent = text;
-}
-
-function add(layer, name, attributes) {
-  const element = layer.appendChild(document.createElementNS(SVG, name));
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  return element;
 }

@@ -2,7 +2,8 @@
 
 import { html } from "/static/vendor/htm-preact.js";
 
-// entries: of moves, with the `number` and the `step` that follows, and perhaps a `mistake`; and of rolls, a `name` only.
+// entries: of moves, with the `number` and the `step` that follows, and perhaps a `mistake`; of variations, with `onFollow`;
+// and of rolls, a `name` only.
 export function Moves({ entries, step, last, onShow }) {
   const spoken = ({ name, number, mistake }) => `Move ${number}, ${name}${mistake ? `, ${mistake}` : ""}`;
   return html`<div class="row" role="group" aria-label="Show an earlier position">
@@ -12,10 +13,12 @@ export function Moves({ entries, step, last, onShow }) {
       <button disabled=${step >= last} onClick=${() => onShow(last)} aria-label="Last position">»</button>
       <span class="dim">position ${Math.max(0, step)} of ${last}</span>
     </div>
-    <ol class="moves" aria-label="Moves">${entries.map((entry) => entry.number === undefined
+    <ol class="moves" aria-label="Moves">${entries.map((entry) => entry.onFollow
+      ? html`<li><button class="variation" aria-label=${`Variation ${entry.name}`} onClick=${entry.onFollow}>${entry.name}</button></li>`
+      : entry.number === undefined
       ? html`<li class="roll">${entry.name}</li>`
       : html`<li><button aria-pressed=${entry.step === step} class=${entry.mistake ?? ""} onClick=${() => onShow(entry.step)}
-          aria-label=${spoken(entry)}>${entry.name}</button></li>`)}</ol>`;
+          aria-label=${spoken(entry)}><small>${entry.number}.</small> ${entry.name}</button></li>`)}</ol>`;
 }
 
 // scores: at each step the expected score of the first player, null or undefined where it is not known.

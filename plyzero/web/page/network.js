@@ -3,16 +3,16 @@
 import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.js";
 import { get } from "/static/api.js";
 
-export function NetworkView({ moves, step, ready, why }) {
+export function NetworkView({ asked, ready, why }) {
   const [open, setOpen] = useState(false), [found, setFound] = useState(null), [error, setError] = useState("");
   useEffect(() => {
     setFound(null);
     setError("");
     if (!open || !ready) return undefined;
     let left = false;
-    get("inspect", { moves, step }).then((view) => left || setFound(view), (problem) => left || setError(problem.message));
+    get("inspect", asked).then((view) => left || setFound(view), (problem) => left || setError(problem.message));
     return () => { left = true; };
-  }, [open, ready, moves, step]);
+  }, [open, ready, ...Object.values(asked)]);
   return html`<section class="card" aria-label="Network">
     <details onToggle=${(event) => setOpen(event.target.open)}>
       <summary>What the network sees</summary>
@@ -32,36 +32,30 @@ export function NetworkView({ moves, step, ready, why }) {
 const percent = (share) => `${Math.round(100 * share)} %`;
 export const ahead = (lead) => `${lead < 0 ? "behind" : "ahead"} by ${Math.abs(lead).toFixed(1)} points`;
 
-function Expected({ plane, number }) {
+// A plane of numbers as a picture; colour returns the red, green and blue of a number.
+function Picture({ plane, colour, label, caption }) {
   const canvas = useRef(null), side = Math.min(22, Math.max(8, 110 / plane[0].length));
   useEffect(() => {
     const pen = canvas.current.getContext("2d");
     plane.forEach((row, y) => row.forEach((value, x) => {
-      const [red, green, blue] = value < 0 ? [217, 119, 6] : [37, 99, 235], part = Math.abs(value);
-      const mixed = [red, green, blue].map((light) => Math.round(part * light + (1 - part) * 235));
-      pen.fillStyle = `rgb(${mixed.join(" ")})`;
+      pen.fillStyle = `rgb(${colour(value).map(Math.round).join(" ")})`;
       pen.fillRect(x, y, 1, 1);
     }));
   }, [plane]);
-  const sum = plane.flat().reduce((total, value) => total + value, 0);
   return html`<figure><canvas ref=${canvas} width=${plane[0].length} height=${plane.length} role="img" style=${{ width: `${side * plane[0].length}px` }}
-    aria-label=${`Expected final board, plane ${number}: the sum is ${sum.toFixed(1)} for the player to move`}></canvas>
-    <figcaption>plane ${number}, sum ${sum.toFixed(1)}</figcaption></figure>`;
+    aria-label=${label}></canvas><figcaption>${caption}</figcaption></figure>`;
 }
 
-function Plane({ plane: read, number }) {
-  const plane = read[0].length === 1 ? [read.flat()] : read;  // a column, such as a track, as a row
-  const canvas = useRef(null), flat = plane.flat(), side = Math.min(22, Math.max(8, 110 / plane[0].length));
-  const low = Math.min(0, ...flat), high = Math.max(1, ...flat), set = flat.filter((value) => value !== 0).length;
-  useEffect(() => {
-    const pen = canvas.current.getContext("2d");
-    plane.forEach((row, y) => row.forEach((value, x) => {
-      const light = Math.round((255 * (value - low)) / (high - low));
-      pen.fillStyle = `rgb(${light} ${light} ${light})`;
-      pen.fillRect(x, y, 1, 1);
-    }));
-  }, [read]);
-  return html`<figure><canvas ref=${canvas} width=${plane[0].length} height=${plane.length} role="img" style=${{ width: `${side * plane[0].length}px` }}
-    aria-label=${`Plane ${number}: ${set} of ${flat.length} numbers are not 0`}></canvas>
-    <figcaption>plane ${number}, largest value ${Math.max(...flat)}</figcaption></figure>`;
+function Expected({ plane, number }) {
+  const sum = plane.flat().reduce((total, value) => total + value, 0).toFixed(1);
+  const mixed = (value) => (value < 0 ? [217, 119, 6] : [37, 99, 235]).map((light) => Math.abs(value) * light + (1 - Math.abs(value)) * 235);
+  return html`<${Picture} plane=${plane} colour=${mixed} caption=${`plane ${number}, sum ${sum}`}
+    label=${`Expected final board, plane ${number}: the sum is ${sum} for the player to move`} />`;
+}
+
+function Plane({ plane, number }) {
+  const flat = plane.flat(), low = Math.min(0, ...flat), high = Math.max(1, ...flat), set = flat.filter((value) => value !== 0).length;
+  const grey = (value) => Array(3).fill((255 * (value - low)) / (high - low));
+  return html`<${Picture} plane=${plane[0].length === 1 ? [flat] : plane} colour=${grey} caption=${`plane ${number}, largest value ${Math.max(...flat)}`}
+    label=${`Plane ${number}: ${set} of ${flat.length} numbers are not 0`} />`;  // a column, such as a track, as a row
 }

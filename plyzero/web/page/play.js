@@ -3,10 +3,13 @@
 import { html, render, useEffect, useMemo, useRef, useState } from "/static/vendor/htm-preact.js";
 import { get, readAddress, stream, writeAddress } from "/static/api.js";
 import { BoardView } from "/static/board.js";
+import { Evaluation, PlayerStrip, scoreOf } from "/static/players.js";
 import { Analysis } from "/static/analysis.js";
-import { Review, reviewGame } from "/static/review.js";
+import { betterMove, Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
-import { nameOf, needsNetwork, SIDES, statusOf } from "/static/status.js";
+import { nameOf, needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
+
+const KEYS = { ArrowLeft: -1, ArrowRight: 1, PageUp: -1, PageDown: 1, Home: -Infinity, End: Infinity };
 
 function Page() {
   const [about, setAbout] = useState(null);
@@ -21,6 +24,7 @@ function Page() {
   const players = about ? [game.first, game.second ?? about.opponent] : [];
   const shown = game.moves.slice(0, game.at);
   const all = game.moves.join(" ");
+  const asked = { moves: shown.join(" "), step: game.step, start: game.start };
   const live = game.at === game.moves.length;
   const over = position && (position.outcome || (live && game.resigned !== null));
   const mover = position && !over ? players[position.toPlay] : null;
@@ -62,7 +66,7 @@ function Page() {
   useEffect(() => {
     let left = false;
     setHover(null);
-    get("position", { moves: all, at: game.at }).then((found) => {
+    get("position", { ...asked, moves: all, at: game.at }).then((found) => {
       if (left) return;
       setError("");
       setPosition(found);
@@ -70,13 +74,13 @@ function Page() {
         : { ...now, moves: found.moves, at: live ? found.moves.length : found.at }));
     }, (problem) => left || setError(problem.message));
     return () => { left = true; };
-  }, [all, game.at]);
+  }, [all, game.at, game.start]);
 
   const settled = position && position.at === game.at && position.moves.join(" ") === all;
 
   useEffect(() => {  // the bot's move
     if (!settled || !live || !mover || mover === "you" || !(about.ready || !needsNetwork(mover))) return undefined;
-    return stream("think", { moves: shown.join(" "), player: mover, step: game.step }, (event) => {
+    return stream("think", { ...asked, player: mover }, (event) => {
       if (event.done) play(event.choice, change);
     }, setError);
   }, [about?.ready, settled, position, mover, live]);
@@ -84,7 +88,7 @@ function Page() {
   useEffect(() => {  // the analysis
     setAnalysis((before) => ({ ...before, found: null }));
     if (!about?.ready || !settled || !analysis.on || position.outcome) return undefined;
-    const fields = { moves: shown.join(" "), simulations: analysis.simulations, step: game.step };
+    const fields = { ...asked, simulations: analysis.simulations };
     let close = () => {};
     const begin = () => {
       close();
@@ -98,9 +102,27 @@ function Page() {
   }, [about?.ready, settled, position, analysis.on, analysis.simulations, game.step]);
 
   function play(name, show = go) {
-    const moves = [...shown, name];
-    show({ moves, at: moves.length, resigned: null });
+    if (game.moves[game.at] === name) show({ at: game.at + 1 });
+    else follow([...shown, name], game.at + 1, show);
   }
+
+  // Show another line; the one before stays as a variation, unless the other continues it.
+  function follow(moves, at, show = go) {
+    const lines = [...game.lines, game.moves].filter((line) => !line.every((name, i) => name === moves[i]));
+    show({ moves, at, resigned: null, lines: lines.slice(-20) });
+  }
+
+  useEffect(() => {
+    const onKey = (event) => {
+      const field = "input, select, textarea, [role=region]" + (event.key.startsWith("Arrow") ? ", svg.board" : "");
+      if (!settled || !(event.key in KEYS) || event.ctrlKey || event.altKey || event.metaKey || event.target.closest(field)) return;
+      event.preventDefault();
+      const steps = stepsOf(position.movers);
+      go({ at: steps[Math.min(steps.length - 1, Math.max(0, steps.indexOf(game.at) + KEYS[event.key]))] });
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [settled, position, game.at]);
 
   function undo() {
     const mine = players.map((player) => player === "you");
@@ -110,64 +132,87 @@ function Page() {
 
   function hint() {
     say("A hint is searched.");
-    stream("think", { moves: shown.join(" "), simulations: 256, step: game.step }, (event) => {
+    stream("think", { ...asked, simulations: 256 }, (event) => {
       if (!event.done) return;
       const best = event.moveInfos[0];
       say(`Hint: ${best.move}. ${event.judge}`);
-      setHover({ line: [{ by: position.toPlay, spots: best.line?.[0]?.spots ?? [] }] });
+      setHover({ line: best.line ?? [] });
     }, setError);
   }
 
   function newGame(swap) {
     const [first, second] = swap ? [players[1], players[0]] : players;
-    go({ moves: [], at: 0, resigned: null, first, second });
+    begin({ first, second, start: game.start });
   }
 
-  const drawing = useMemo(() => hover ?? (analysis.on ? drawingOf(position, analysis) : null), [hover, position, analysis]);
+  const begin = (fields) => go({ moves: [], at: 0, resigned: null, lines: [], start: "", ...fields });
+
+  function setUp(start) {
+    get("position", { start }).then(() => begin({ start }), (problem) => setError(problem.message));
+  }
+
+  const judged = review?.of === all ? review : null;
+  const drawing = useMemo(() => hover ?? (analysis.on ? drawingOf(position, analysis) : settled ? betterMove(judged?.plies, position) : null),
+    [hover, position, analysis, judged, settled]);
 
   if (!about) return html`<main><p>${error || "Loading."}</p></main>`;
   const status = settled ? statusOf({ about, position, game, players }) : "";
   const why = about.ready ? null : `Not ready: ${about.waitsFor}.`;
   const canUndo = settled && live && position.movers.some((by) => by !== null && (players[by] === "you" || !players.includes("you")));
+  const top = players[1] === "you" && players[0] !== "you" ? 0 : 1;  // a person sits below the board
+  const score = settled ? scoreOf({ position, found: analysis.on ? analysis.found : null, plies: judged?.plies }) : null;
+  const winner = !over ? null : position.outcome ? position.outcome.winner : 1 - game.resigned;
+  const strip = (side) => html`<${PlayerStrip} about=${about} position=${position} side=${side} player=${players[side]}
+    badge=${winner === side ? "has won" : !over && settled && position.toPlay === side ? "to move" : ""}
+    onChange=${(player) => change({ [SIDES[side]]: player })} />`;
+  const [, width, height] = /viewBox="\S+ \S+ (\S+) (\S+)"/.exec(position?.svg ?? "") ?? [0, 1, 1];
   return html`
     <header>
       <h1>${about.game}</h1>
-      <span class="dim">${nameOf(about, players[0])} against ${nameOf(about, players[1])}</span>
-      ${about.hasRun ? html`<a href="/run">The run</a>` : null}
+      ${about.hasHome ? html`<a href="../../">All games</a>` : null}
+      ${about.hasRun ? html`<a href="run">The run</a>` : null}
       ${game.step ? html`<span class="dim">model of step ${game.step}</span>` : null}
-      ${about.rules ? html`<details class="rules"><summary>Rules</summary><p>${about.rules}</p></details>` : null}
     </header>
     <main>
-      <section class="card" aria-label="Board">
-        ${position ? html`<${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${(name) => play(name)} />` : null}
-        <p role="status" aria-live="polite" class="status">${status} ${said.here === here ? said.text : ""}</p>
-        ${error ? html`<p class="warning" role="alert">${error}</p>` : null}
-        ${about.newest !== null && game.step && String(about.newest) !== game.step
-          ? html`<p><button onClick=${() => change({ step: String(about.newest) })}>
-              Use the newest model, of step ${about.newest}</button></p>` : null}
-        <div class="row">
-          <button disabled=${!canUndo} onClick=${undo}>Undo</button>
-          <button disabled=${!canMove || !about.ready} title=${why} onClick=${hint}>Hint</button>
-          <button disabled=${Boolean(over) || !players.includes("you")}
-            onClick=${() => go({ at: game.moves.length, resigned: players[position.toPlay] === "you" ? position.toPlay : players.indexOf("you") })}>
-            Resign</button>
-          <button onClick=${() => newGame(false)}>New game</button>
-          <button onClick=${() => newGame(true)}>New game, sides swapped</button>
+      ${position ? html`<section class=${position.svg ? "table" : ""} aria-label="Board" style=${{ "--ratio": width / height }}>
+        ${strip(top)}
+        <div class="middle">
+          <${Evaluation} score=${score === null || top ? score : 1 - score} below=${1 - top} colours=${position.colours} />
+          <${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${(name) => play(name)} />
         </div>
-        <${MoveEntry} position=${position} canMove=${canMove} onMove=${(name) => play(name)} />
-        ${live ? null : html`<p class="dim">Undo is possible at the last position. A move that is played here replaces those after
-          it; the browser's Back button brings them back.</p>`}
-        <${Players} about=${about} players=${players} onChange=${change} />
-        <${Records} about=${about} game=${game} position=${position} players=${players} onLoad=${go} onError=${setError} say=${say} />
-      </section>
+        ${strip(1 - top)}
+      </section>` : html`<p>Loading.</p>`}
       <div>
+        <section class="card" aria-label="Play">
+          <p role="status" aria-live="polite" class="status">${status} ${said.here === here ? said.text : ""}</p>
+          ${error ? html`<p class="warning" role="alert">${error}</p>` : null}
+          ${about.newest !== null && game.step && String(about.newest) !== game.step
+            ? html`<p><button onClick=${() => change({ step: String(about.newest) })}>
+                Use the newest model, of step ${about.newest}</button></p>` : null}
+          <div class="row">
+            <button disabled=${!canUndo} onClick=${undo}>Undo</button>
+            <button disabled=${!canMove || !about.ready} title=${why} onClick=${hint}>Hint</button>
+            <button disabled=${Boolean(over) || !players.includes("you")}
+              onClick=${() => go({ at: game.moves.length, resigned: players[position.toPlay] === "you" ? position.toPlay : players.indexOf("you") })}>
+              Resign</button>
+            <button onClick=${() => newGame(false)}>New game</button>
+            <button onClick=${() => newGame(true)}>New game, sides swapped</button>
+          </div>
+          ${live ? null : html`<p class="dim">Undo is possible at the last position. Another move here begins a variation.</p>`}
+          <${MoveEntry} position=${position} canMove=${canMove} onMove=${(name) => play(name)} />
+          ${about.rules ? html`<details class="rules"><summary>Rules</summary><p>${about.rules}</p></details>` : null}
+        </section>
+        ${position ? html`<${Review} review=${judged} game=${game} position=${position} why=${why}
+          onShow=${(at) => go({ at })} onFollow=${follow}
+          onReview=${(simulations) => reviewGame({ ...asked, moves: all, simulations },
+            (found) => setReview(found && { ...found, of: all }), setError)} />` : null}
         <${Analysis} state=${analysis} onChange=${(fields) => setAnalysis((before) => ({ ...before, ...fields }))}
           position=${position} why=${why} onLine=${setHover} />
-        ${position ? html`<${Review} review=${review?.of === all ? review : null} game=${game} position=${position} why=${why}
-          onShow=${(at) => go({ at })}
-          onReview=${(simulations) => reviewGame({ moves: all, simulations, step: game.step },
-            (found) => setReview(found && { ...found, of: all }), setError)} />` : null}
-        ${about.hasNetwork ? html`<${NetworkView} moves=${shown.join(" ")} step=${game.step} why=${why}
+        <section class="card" aria-label="Files">
+          <${Records} about=${about} game=${game} position=${position} players=${players} onLoad=${begin} onError=${setError} say=${say} />
+          ${position ? html`<${SetUp} position=${position} onStart=${setUp} />` : null}
+        </section>
+        ${about.hasNetwork ? html`<${NetworkView} asked=${asked} why=${why}
           ready=${about.ready && settled && !position.outcome} />` : null}
       </div>
     </main>`;
@@ -214,15 +259,6 @@ function MoveEntry({ position, canMove, onMove }) {
     </details>`;
 }
 
-function Players({ about, players, onChange }) {
-  return html`<div class="row">${SIDES.map((side, i) => html`<span class="pair">
-    <label for=${side}>${side === "first" ? "First player" : "Second player"}</label>
-    <select id=${side} value=${players[i]} onChange=${(event) => onChange({ [side]: event.target.value })}>
-      <option value="you">you</option>
-      ${about.players.map(({ id, name }) => html`<option value=${id}>${name}</option>`)}
-    </select></span>`)}</div>`;
-}
-
 // Save and load the same JSON as the terminal does, and share the address.
 function Records({ about, game, position, players, onLoad, onError, say }) {
   const file = useRef(null);
@@ -230,7 +266,7 @@ function Records({ about, game, position, players, onLoad, onError, say }) {
   function save() {
     const result = game.resigned !== null ? SIDES[1 - game.resigned]
       : position.outcome ? (position.outcome.winner === null ? "draw" : SIDES[position.outcome.winner]) : null;
-    const record = { version: 1, game: about.identity, person: SIDES[person], bot: nameOf(about, players[1 - person]),
+    const record = { version: game.start ? 2 : 1, ...(game.start && { start: game.start }), game: about.identity, person: SIDES[person], bot: nameOf(about, players[1 - person]),
       moves: game.moves, result, resigned: game.resigned === person };
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([JSON.stringify(record)], { type: "application/json" }));
@@ -245,9 +281,9 @@ function Records({ about, game, position, players, onLoad, onError, say }) {
     if (!chosen) return;
     try {
       const record = parseRecord(await chosen.text(), about.identity);
-      await get("position", { moves: record.moves.join(" ") });
+      await get("position", { moves: record.moves.join(" "), start: record.start ?? "" });
       const sides = SIDES.map((side) => (side === record.person ? "you" : about.opponent));
-      onLoad({ moves: record.moves, at: record.moves.length, first: sides[0], second: sides[1],
+      onLoad({ moves: record.moves, at: record.moves.length, first: sides[0], second: sides[1], start: record.start ?? "",
         resigned: record.resigned ? SIDES.indexOf(record.person) : null });
       say("The game was loaded.");
     } catch (problem) {
@@ -263,6 +299,20 @@ function Records({ about, game, position, players, onLoad, onError, say }) {
   </div>`;
 }
 
+// A position as text, to begin with.
+function SetUp({ position, onStart }) {
+  const field = useRef(null);
+  return html`<details>
+    <summary>Set up a position</summary>
+    <p class="dim">As the game prints it, or the names of the moves that lead to it.</p>
+    <textarea ref=${field} aria-label="Position as text" rows="9">${position.text}</textarea>
+    <div class="row">
+      <button onClick=${() => onStart(field.current.value)}>Set up</button>
+      <button onClick=${() => onStart("")}>Initial position</button>
+    </div>
+  </details>`;
+}
+
 function parseRecord(text, identity) {
   let record;
   try {
@@ -270,7 +320,7 @@ function parseRecord(text, identity) {
   } catch {
     throw new Error("expected a game as JSON, as Save writes it.");
   }
-  if (record?.version !== 1) throw new Error("expected a game record of version 1.");
+  if (![1, 2].includes(record?.version)) throw new Error("expected a game record of version 1.");
   if (record.game !== identity) throw new Error(`it is a game of ${record.game}, not of ${identity}.`);
   if (!Array.isArray(record.moves) || !SIDES.includes(record.person)) throw new Error("expected moves as a list, and person as first or second.");
   return record;

@@ -54,9 +54,9 @@ function merged(old, more) {
 
 async function newSeries(old) {
   const isLong = (old?.learning.step.length ?? 0) > MOST_POINTS;
-  const more = await ask(`/api/run/series?since=${isLong ? 0 : old?.next ?? 0}`);
+  const more = await ask(`api/run/series?since=${isLong ? 0 : old?.next ?? 0}`);
   if (isLong) return more;
-  return old && more.reader !== old.reader ? ask("/api/run/series?since=0") : merged(old, more);
+  return old && more.reader !== old.reader ? ask("api/run/series?since=0") : merged(old, more);
 }
 
 function useRun() {
@@ -71,7 +71,7 @@ function useRun() {
       if (asking || performance.now() - gamesAt < GAMES_MS) return;
       asking = true;
       try {
-        show({ games: await ask("/api/run/games?newest=50", GAMES_TIMEOUT_MS) });
+        show({ games: await ask("api/run/games?newest=50", GAMES_TIMEOUT_MS) });
         gamesAt = performance.now();
       } catch {
         // The state tells whether the server is gone; this is asked again.
@@ -80,7 +80,7 @@ function useRun() {
     };
     const look = async () => {
       try {
-        const state = await ask("/api/run/state");
+        const state = await ask("api/run/state");
         lookAtGames();
         show({ state, series: await newSeries(seen.series), at: Date.now(), gone: null });
       } catch (error) {
@@ -171,9 +171,9 @@ function Plot({ name, x, lines, range, ends, formatX, formatY, onCursor }) {
 }
 
 // A chart and, as its legend, a table of the newest values, or of those below the pointer.
-function Chart({ title, note, x, lines, range, ends, stopped, formatX, formatY, formatRow, xName }) {
+function Chart({ title, note, soon, x, lines, range, ends, stopped, formatX, formatY, formatRow, xName }) {
   const [at, setAt] = useState(null);
-  if (!x.length) return html`<section class="card chart"><h2>${title}</h2><p class="dim">${note} Nothing is measured yet.</p></section>`;
+  if (!lines.some(line => line.y.some(known))) return html`<section class="card chart"><h2>${title}</h2><p class="dim">${soon}</p></section>`;
   const text = (line, i) => formatRow(line, i);
   const newest = line => line.y.findLastIndex(known);
   const place = at === null || at >= x.length ? null : at;
@@ -198,7 +198,7 @@ function ordered(x, columns) {
   return [rows.map(row => x[row]), columns.map(column => rows.map(row => column[row]))];
 }
 
-function learningCharts(series, xName, began) {
+function learningCharts(series, xName, began, { judged_from }) {
   const table = series.learning, across = xName === "time" ? table.time.map(each => each - began) : table[xName];
   const lines = (...pairs) => {
     const [x, columns] = ordered(across, pairs.map(([name]) => table[name]));
@@ -207,12 +207,13 @@ function learningCharts(series, xName, began) {
   const row = format => (line, i) => format(line.y[i]);
   const loss = fixed(3), learned = value => !known(value) ? "not measured" : percent(value) + (value < -0.005 ? ", worse than a guess" : "");
   return [
-    { title: "Losses", note: "in nats, the mean since the model before", formatY: compact, formatRow: row(loss),
+    { title: "Losses", note: "in nats, the mean since the model before", soon: "The losses of policy and value, with the first model.", formatY: compact, formatRow: row(loss),
       ...lines(["policy_loss", "policy"], ["value_loss", "value"]) },
-    { title: "What the network has learned", note: "0 % = a guess, below it worse than one, 100 % = the targets", formatY: percent, formatRow: row(learned),
+    { title: "What the network has learned", note: "0 % = a guess, below it worse than one, 100 % = the targets",
+      soon: `How much better than a guess the network is on held-out games, judged from step ${whole(judged_from)} on.`, formatY: percent, formatRow: row(learned),
       ...lines(["policy_learned", "policy, on held-out games"], ["value_learned", "value, on held-out games"],
         ["window_policy_learned", "policy, on trained games"], ["window_value_learned", "value, on trained games"]) },
-    { title: "Replay ratio", note: "positions trained per position generated", formatY: compact, formatRow: row(fixed(2)),
+    { title: "Replay ratio", note: "positions trained per position generated", soon: "The balance of trainer and workers, with the first model.", formatY: compact, formatRow: row(fixed(2)),
       range: (plot, low, high) => [0, Math.max(1, high * 1.1)], ...lines(["replay_ratio", "ratio"], ["replay_ratio_wanted", "wanted"]) },
   ];
 }
@@ -229,18 +230,19 @@ function together(tables, xName, began) {
   return { x, lines };
 }
 
-function workerCharts(series, xName, began) {
+function workerCharts(series, xName, began, { running }) {
   if (xName === "games") return []; // a worker does not know how many the trainer has read
-  const { x, lines } = together(series.workers, xName, began);
+  const livingFirst = Object.entries(series.workers).sort(([one], [other]) => running.has(other) - running.has(one));
+  const { x, lines } = together(Object.fromEntries(livingFirst), xName, began), soon = "A line for each worker, after its first minute.";
   const of = name => lines.map(({ label, table, column }) => ({ label, y: column(row => table[name][row]) }));
   const row = format => (line, i) => format(line.y[i]);
   const upwards = (plot, low, high) => [0, Math.max(1, high * 1.1)];
-  return x.length ? [
-    { title: "Positions per second", note: "by worker, means of a minute", x, formatY: compact, formatRow: row(whole),
+  return [
+    { title: "Positions per second", note: "by worker, means of a minute", soon, x, formatY: compact, formatRow: row(whole),
       range: upwards, lines: of("positions_per_second") },
-    { title: "Time in the network", note: "share of a worker's time", x, formatY: percent, formatRow: row(percent),
+    { title: "Time in the network", note: "share of a worker's time", soon, x, formatY: percent, formatRow: row(percent),
       range: () => [0, 1], lines: of("network_share") },
-  ] : [];
+  ];
 }
 
 function ratingCharts(series, xName, began) {
@@ -253,16 +255,9 @@ function ratingCharts(series, xName, began) {
     const at = row(i);
     return at === undefined ? "–" : `${percent(table.score[at])} (${percent(table.score_low[at])} to ${percent(table.score_high[at])}) in ${table.played[at]} games`;
   };
-  const elo = ({ table, row }, i) => {
-    const at = row(i);
-    return at === undefined ? "–" : `${signed(table.elo[at])} (${signed(table.elo_low[at])} to ${signed(table.elo_high[at])})`;
-  };
-  return [
-    { title: "Score against fixed opponents", note: "band: 95 % interval", formatY: percent, formatRow: score, x,
-      range: () => [0, 1], lines: lines("score", "score_low", "score_high") },
-    { title: "Elo difference to fixed opponents", note: "band: 95 % interval", formatY: signed,
-      formatRow: elo, x, lines: lines("elo", "elo_low", "elo_high") },
-  ];
+  return [{ title: "Score against fixed opponents", note: "band: 95 % interval", formatY: percent, formatRow: score, x,
+    soon: "The score of each model against players of constant strength, with the first match of rating.opponents.",
+    range: () => [0, 1], lines: lines("score", "score_low", "score_high") }];
 }
 
 // The ratings of the run's ladder: those of its checkpoints as a curve, those of the other players as levels.
@@ -286,16 +281,17 @@ function endsOf(charts) {
   return first < last ? [first, last] : [first - 1, first + 1];
 }
 
-function Charts({ series, processes }) {
+function Charts({ series, state }) {
   const [xName, setX] = useState("step");
+  const running = new Set(state.processes.filter(isAlive).map(each => each.name));
   const charts = useMemo(() => {
     if (!series?.learning) return null;
     const began = Math.min(series.learning.time[0] ?? Infinity, ...[...Object.values(series.ratings), ...Object.values(series.workers)].map(table => table.time[0] ?? Infinity));
-    return [ratingCharts, ladderCharts, learningCharts, workerCharts].flatMap(make => make(series, xName, began));
-  }, [series, xName]);
+    return [ratingCharts, ladderCharts, learningCharts, workerCharts].flatMap(make => make(series, xName, began, { running, judged_from: state.judged_from }));
+  }, [series, xName, [...running].join()]);
   const formatX = xName === "time" ? FORMAT_TIME : compact;
   if (!charts?.some(chart => chart.x.length)) return null;
-  const ends = endsOf(charts), running = new Set(processes.filter(each => each.life === "ok" || each.life === "stalled").map(each => each.name));
+  const ends = endsOf(charts);
   const stopped = new Set(Object.keys(series.workers).filter(name => !running.has(name)));
   return html`<div class="row" role="group" aria-label="Horizontal axis of the charts">
       <span>Curves by</span>
@@ -320,24 +316,24 @@ function Tiles({ state }) {
     ["Step", whole(state.step)],
     ["Replay ratio", `${fixed(2)(state.replay_ratio)} of ${state.replay_ratio_wanted}`],
   ];
-  const balance = state.balance;
-  return html`<dl class="tiles">
-    ${tiles.map(([name, value]) => html`<div class="card" key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
-    <div class="card wide"><dt>Who waits</dt><dd>${state.waiting}${balance ? html`<br /><span class="dim">without waiting, the
-      workers make ${whole(balance.made_per_second)} positions/s with a full search, and the trainer can use ${whole(balance.wanted_per_second)}:
-      ${" "}${balance.suitable_workers} such workers would keep it busy</span>` : null}</dd></div>
-  </dl>`;
+  return html`<section class="card"><p class="summary">${state.summary}</p><p class="dim">Who waits: ${state.waiting}.</p></section>
+    <dl class="tiles">
+      ${tiles.map(([name, value]) => html`<div class="card" key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
+    </dl>`;
 }
 
-function Warnings({ warnings, earlier }) {
+function Warnings({ state }) {
+  const { warnings, earlier_warnings: earlier, judged_from } = state;
   return html`<section class="card">
     <h2>Warnings</h2>
     ${warnings.length ? html`<ul>${warnings.map(each => html`<li key=${each.who + each.text} class="warning"><strong>${each.who}</strong>: ${each.text}</li>`)}</ul>`
-      : html`<p>No warnings.</p>`}
+      : html`<p>No warnings${state.step < judged_from ? `; learning is judged from step ${whole(judged_from)} on` : ""}.</p>`}
     ${earlier.length ? html`<details><summary>${earlier.length} earlier</summary>
       <ul>${earlier.map(each => html`<li key=${each.text}>until step ${whole(each.step)}: ${each.text}</li>`)}</ul></details>` : null}
   </section>`;
 }
+
+const isAlive = ({ life }) => life === "ok" || life === "stalled";
 
 function Processes({ state }) {
   const life = { ok: "", stalled: "no sign of life", gone: "gone", stopped: "stopped" };
@@ -352,14 +348,17 @@ function Processes({ state }) {
       <td>${known(each.model_step) ? whole(each.model_step) : "–"}</td>
       <td>${known(each.steps_behind) ? whole(each.steps_behind) : "–"}</td></tr>`;
   };
-  const heads = ["age", "games", "positions/s", "network", "model step", "behind"];
+  const heads = [["age"], ["games"], ["positions/s", "trained, or recorded by a worker"],
+    ["network", "share of a worker's time that its network takes, in the last minute"], ["model step"],
+    ["behind", "steps between the model that a worker plays with and the newest"]];
+  const table = (label, processes) => html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table>
+    <thead><tr><th class="text" scope="col">process</th><th class="text" scope="col">state</th>
+      ${heads.map(([name, about]) => html`<th scope="col" key=${name} title=${about}>${name}</th>`)}</tr></thead>
+    <tbody>${processes.map(row)}</tbody></table></div>`;
+  const alive = state.processes.filter(isAlive), dead = state.processes.filter(each => !isAlive(each));
   return html`<section class="card"><h2>Processes</h2>
-    ${state.processes.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Table of the processes"><table>
-      <thead><tr><th class="text" scope="col">process</th><th class="text" scope="col">state</th>
-        ${heads.map(name => html`<th scope="col" key=${name}>${name}</th>`)}</tr></thead>
-      <tbody>${state.processes.map(row)}</tbody></table></div>
-      <p class="dim">Positions/s: trained, or recorded by a worker. Network: share of a worker's time that its network takes, in the
-        last minute. Behind: steps between the model that a worker plays with and the newest.</p>` : html`<p>No process has worked here yet.</p>`}
+    ${alive.length ? table("Table of the processes", alive) : html`<p>No process is running.</p>`}
+    ${dead.length ? html`<details><summary>${dead.length} ended</summary>${table("Table of the ended processes", dead)}</details>` : null}
   </section>`;
 }
 
@@ -376,7 +375,7 @@ function GameItem({ game }) {
   const about = html`<${Curve} game=${game} />${result} in ${game.values.length} plies<br />
     <span class="dim">${game.step ? `model of step ${whole(game.step)}` : "before the first model"}</span>`;
   if (REPORT) return html`<details><summary>${about}</summary><p class="moves">${game.moves.join(" ")}</p></details>`;
-  return html`<a href=${`/#${new URLSearchParams({ moves: game.moves.join(" ") })}`}>${about}</a>`;
+  return html`<a href=${`./#${new URLSearchParams({ moves: game.moves.join(" ") })}`}>${about}</a>`;
 }
 
 function Games({ found }) {
@@ -410,14 +409,14 @@ function Page() {
   }, [state?.game]);
   const when = made ? `report of ${new Date(1000 * made).toLocaleString()}` : at ? `as of ${new Date(at).toLocaleTimeString()}` : "";
   return html`<header><h1>${state?.game ? `Run of ${state.game}` : "Run"}</h1>
-      ${REPORT ? null : html`<a href="/">Play</a>`}<span class="dim">${state?.run ?? ""}</span><span class="dim">${when}</span></header>
+      ${REPORT ? null : html`<a href="./">Play</a>`}<span class="dim">${state?.run ?? ""}</span><span class="dim">${when}</span></header>
     <main>
       <div role="status">${gone ? html`<p class="card banner warning">${gone}; trying again every two seconds.${state ? " What is shown is older." : ""}</p>` : null}
         ${state?.waits_for ? html`<p class="card">Waiting: ${state.waits_for}.</p>` : null}</div>
       ${!state && !gone ? html`<p>Loading the run …</p>` : null}
       ${state?.game ? html`<${Tiles} state=${state} />
-        <${Warnings} warnings=${state.warnings} earlier=${state.earlier_warnings} />
-        <${Charts} series=${series} processes=${state.processes} />
+        <${Warnings} state=${state} />
+        <${Charts} series=${series} state=${state} />
         <${Processes} state=${state} />
         <${Games} found=${games ?? { games: [], note: "The newest games are being read." }} />
         <${Disk} state=${state} />` : null}

@@ -6,10 +6,10 @@ export function nameOf(about, player) {
   return player === "you" ? "you" : about.players.find(({ id }) => id === player)?.name ?? player;
 }
 
-const spoken = (about, player) => nameOf(about, player).replace(/ \(Elo .*\)$/, "");
+const spoken = (about, player) => nameOf(about, player).replace(/, .*$/, "");
 
 // Names such as "the network" begin a sentence with a capital letter; those of agents, such as pairs:Pairs, stay.
-export const capital = (sentence) => (/^[a-z]+[-, ]/.test(sentence) ? sentence[0].toUpperCase() + sentence.slice(1) : sentence);
+export const capital = (sentence) => (/^[a-z]+([-, ]|$)/.test(sentence) ? sentence[0].toUpperCase() + sentence.slice(1) : sentence);
 
 export const needsNetwork = (player) => /^(net|level):/.test(player);
 

@@ -1,0 +1,64 @@
+// What is drawn above a board: marks, arrows, numbered stones, a frame. All places are in units of the picture.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+// drawing: {turn: [spots] of the last turn, marks: [{spot, kind}], and {shares: [{spots, share, label}]} as circles and
+// arrows, or {line: [{by, spots}]} as numbered stones}, all of which may be missing.
+export function draw(picture, { turn = [], marks = [], shares = [], line = [] }) {
+  picture.querySelector(".overlay:not(.framing)")?.remove();
+  const layer = add(picture, "g", { class: "overlay", "aria-hidden": "true" });
+  for (const [[cx, cy]] of turn.filter((spots) => spots.length === 1)) add(layer, "circle", { class: "placed", cx, cy, r: 4.5 });
+  for (const each of new Set(marks.map(({ spot, kind }) => [...spot, kind].join()))) {  // several moves may go to one place
+    const [cx, cy, kind] = each.split(",");
+    add(layer, "circle", { class: kind, cx, cy, r: kind === "pick" ? 17 : 6 });
+  }
+  shares.forEach(({ spots, share, label }, rank) => {
+    if (spots.length === 1 && share > 0.005) {
+      const [x, y] = spots[0];
+      add(layer, "circle", { class: "heat", cx: x, cy: y, r: 6 + 11 * Math.sqrt(share), "fill-opacity": 0.3 + 0.5 * share });
+      write(layer, x, y, label);
+    } else if (spots.length > 1 && share > 0.02 && rank < 4) arrow(layer, spots, 2 + 7 * Math.sqrt(share), label);
+  });
+  line.forEach(({ by, spots }, i) => {
+    if (spots.length === 1) {
+      ghost(layer, spots[0], by);
+      write(layer, ...spots[0], i + 1);
+    } else if (spots.length > 1) arrow(layer, spots, 4, i + 1);
+  });
+}
+
+// Draw a frame above all cells around one of them, and perhaps {spot, by}: the stone that a click on it places.
+export function drawFrame(picture, cell, placed) {
+  picture.querySelector(".framing")?.remove();
+  const shape = cell?.querySelector(".area, .spot");
+  if (!shape) return;
+  const layer = add(picture, "g", { class: "overlay framing", "aria-hidden": "true" });
+  layer.append(shape.cloneNode());
+  layer.firstChild.setAttribute("class", "frame");
+  if (placed) ghost(layer, placed.spot, placed.by);
+}
+
+function ghost(layer, [cx, cy], by) {
+  add(layer, "circle", { class: `ghost stone p${by}`, cx, cy, r: 14 });
+}
+
+function arrow(layer, spots, width, label) {
+  const [x0, y0] = spots.at(-2), [x1, y1] = spots.at(-1);
+  const length = Math.hypot(x1 - x0, y1 - y0) || 1, ux = (x1 - x0) / length, uy = (y1 - y0) / length;
+  const tip = 6 + width, path = [...spots.slice(0, -1), [x1 - tip * ux, y1 - tip * uy]];
+  add(layer, "polyline", { class: "arrow", points: path.map((point) => point.join()).join(" "), "stroke-width": width });
+  const side = [x1 - tip * ux, y1 - tip * uy], half = 3 + width / 2;
+  const corners = [[x1, y1], [side[0] - half * uy, side[1] + half * ux], [side[0] + half * uy, side[1] - half * ux]];
+  add(layer, "polygon", { class: "tip", points: corners.map((point) => point.join()).join(" ") });
+  write(layer, (spots[0][0] + x1) / 2, (spots[0][1] + y1) / 2, label);
+}
+
+function write(layer, x, y, text) {
+  add(layer, "text", { x, y }).textContent = text;
+}
+
+function add(layer, name, attributes) {
+  const element = layer.appendChild(document.createElementNS(SVG, name));
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  return element;
+}

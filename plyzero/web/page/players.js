@@ -1,0 +1,37 @@
+// The players, above and below the board, and the expected result beside it.
+
+import { html } from "/static/vendor/htm-preact.js";
+import { capital, SIDES } from "/static/status.js";
+
+// side: 0 or 1. badge: "to move", "has won" or nothing. onChange is called with the id of another player.
+export function PlayerStrip({ about, position, side, player, badge, onChange }) {
+  const colour = position.colours?.[side] ?? "", name = `${capital(SIDES[side])} player${colour && `, ${colour}`}`;
+  const strength = about.players.find(({ id }) => id === player)?.strength;
+  return html`<div class=${`player ${badge ? "lit" : ""}`}>
+    <span class=${`piece ${colour}`}></span>
+    <span>${capital(colour || SIDES[side])}</span>
+    <select aria-label=${name} value=${player} onChange=${(event) => onChange(event.target.value)}>
+      <option value="you">You</option>
+      ${about.players.map(({ id, name }) => html`<option value=${id}>${capital(name.replace(/^the /, ""))}</option>`)}
+    </select>
+    <span class="dim strength" title=${strength}>${strength ?? ""}</span>
+    ${badge ? html`<b>${badge}</b>` : null}
+  </div>`;
+}
+
+// score: the expected score of the player below the board, whose number is `below`; null where it is not known.
+export function Evaluation({ score, below, colours }) {
+  const percent = Math.round(100 * score), known = score !== null;
+  return html`<div class=${`evaluation ${known ? colours?.[1 - below] ?? "" : ""}`} role="img"
+      aria-label=${known ? `Expected score of the ${SIDES[below]} player: ${percent} percent` : "Nothing is known of the result"}>
+    ${known ? html`<div class=${colours?.[below] ?? "share"} style=${{ height: `${percent}%` }}></div><span>${percent}</span>` : null}
+  </div>`;
+}
+
+// The expected score of the first player: by the rules, by the analysis, or by the review; null if nothing is known.
+export function scoreOf({ position, found, plies }) {
+  if (position.outcome) return position.outcome.winner === null ? 0.5 : 1 - position.outcome.winner;
+  const root = found?.rootInfo;
+  if (root) return root.currentPlayer === 0 ? root.winrate : 1 - root.winrate;
+  return plies?.[position.at]?.winrate ?? null;
+}
