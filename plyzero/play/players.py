@@ -28,7 +28,8 @@ from plyzero.run.directory import to_path
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Rollouts, find_fault
 from plyzero.search.slots import SearchResult, SearchSlots, search
 from plyzero.search.solver import with_exact_end
-from plyzero.settings import MAX_SIMULATIONS, OBJECT_NAME, SearchSettings, parse_rollouts
+from plyzero.setting_types import MAX_SIMULATIONS, OBJECT_NAME, parse_rollouts
+from plyzero.settings import SearchSettings
 
 DEFAULT_SIMULATIONS: Final = 64
 """Simulations per move of a bot with a network, unless another number is given."""
@@ -258,7 +259,7 @@ class Bot:
 
     @classmethod
     def at_level(cls, game: GameSpec, number: int | None = None) -> Self:
-        """Return the bundled bot for `game` at a level, by default its default level.
+        """Return the bundled bot for `game` at a level, by default its default level. The strongest plays ends exactly.
 
         Raises UserError if there is no bundled bot for the game, or no such level.
         """
@@ -274,6 +275,7 @@ class Bot:
             game,
             simulations=level.simulations,
             temperature=level.temperature,
+            search=UNCHANGED if level == card.levels[-1] else {"solver_nodes": 0},
             name=f"the bundled bot, {level}",
         )
 
