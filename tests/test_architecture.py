@@ -23,7 +23,7 @@ MAX_MODULES = 14  # in a folder
 MAX_PRODUCT_LINES = 34_600
 
 LAYERS = (
-    {"plyzero"},  # bucket, errors, files, lines, machine, settings, threads, volume_errors
+    {"plyzero"},  # bucket, errors, files, lines, machine, settings, setting_types, threads, volume_errors
     {"plyzero.rules"},
     {"plyzero.run", "plyzero.search"},
     {"plyzero.network"},

@@ -66,8 +66,11 @@ def player_scores(player: Player, game: GameSpec, exam: Sequence[Question]) -> d
 
 
 def network_scores(network: Network, exam: Sequence[Question], simulations: int) -> dict[str, Any]:
-    """Return the shares of best moves of a network's bot; with 0 simulations also what its values are worth."""
-    bot = Bot.from_network(network, simulations=simulations)
+    """Return the shares of best moves of a network's bot; with 0 simulations also what its values are worth.
+
+    The bot does not play ends exactly: of these positions, which were solved, that would measure the solver.
+    """
+    bot = Bot.from_network(network, simulations=simulations, search={"solver_nodes": 0})
     report = {"simulations": simulations, **player_scores(bot, network.game, exam)}
     return report | (value_scores(exam, network) if simulations == 0 else {})
 

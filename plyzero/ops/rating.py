@@ -176,7 +176,8 @@ class Rater:
             if began is not None and self._clock() - began > MAX_MATCH_SECONDS:
                 raise _SlowError(f"two games against {opponent} take more than {MAX_MATCH_SECONDS:.0f} s")
 
-        bot = _Checked(Bot.from_network(network, simulations=settings.simulations), check)
+        learned = Bot.from_network(network, simulations=settings.simulations, search={"solver_nodes": 0})
+        bot = _Checked(learned, check)
         other = _Checked(find_player(opponent, self._run.game, rng), check)
         openings = random_openings(start, min(4, start.max_plies // 5), rng, count=(settings.games + 1) // 2)
         for player in (bot, other):  # the first search loads compiled code, whose time must not count

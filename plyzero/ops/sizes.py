@@ -12,7 +12,8 @@ from plyzero.machine import usable_memory
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.search.tree import EDGE, NODE
-from plyzero.settings import MAX_MODEL_BYTES, NetworkSettings, Settings, parse_until
+from plyzero.setting_types import parse_until
+from plyzero.settings import MAX_MODEL_BYTES, NetworkSettings, Settings
 
 HEAD_PLANES: Final = 16
 """Smallest number of planes to which a head of the built-in network reduces the channels, unless there are fewer."""

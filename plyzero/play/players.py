@@ -41,7 +41,8 @@ from plyzero.run.directory import to_path
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Rollouts, find_fault
 from plyzero.search.slots import SearchResult, SearchSlots, search
 from plyzero.search.solver import with_exact_end
-from plyzero.settings import MAX_SIMULATIONS, OBJECT_NAME, SearchSettings, parse_rollouts
+from plyzero.setting_types import MAX_SIMULATIONS, OBJECT_NAME, parse_rollouts
+from plyzero.settings import SearchSettings
 
 MAX_NODES: Final = 1_000_000
 """Number of nodes, in all trees together, above which positions are searched one group after another."""
@@ -282,7 +283,7 @@ class Bot:
 
     @classmethod
     def at_level(cls, game: GameSpec, number: int | None = None, *, threads: int = 0) -> Self:
-        """Return the bundled bot for `game` at a level, by default its default level.
+        """Return the bundled bot for `game` at a level, by default its default level. The strongest plays ends exactly.
 
         Raises UserError if there is no bundled bot for the game, or no such level.
         """
@@ -299,6 +300,7 @@ class Bot:
             simulations=level.simulations,
             temperature=level.temperature,
             threads=threads,
+            search=UNCHANGED if level == card.levels[-1] else {"solver_nodes": 0},
             name=f"the bundled bot, {level}",
         )
 

@@ -11,7 +11,7 @@ from plyzero.play.bundled_bots import find_card
 from plyzero.play.ratings import MatchResult
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.models import read_scores
-from plyzero.settings import parse_rollouts
+from plyzero.setting_types import parse_rollouts
 from plyzero.volume_errors import explain
 
 

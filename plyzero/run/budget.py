@@ -8,7 +8,8 @@ from typing import Any, Final
 from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import TRAINER, figure, number, read_heartbeat
 from plyzero.run.models import parse_scores
-from plyzero.settings import BudgetSettings, parse_until
+from plyzero.setting_types import parse_until
+from plyzero.settings import BudgetSettings
 
 COUNTED: Final = (("steps", "step"), ("games", "games"), ("positions", "positions"), ("minutes", "minutes"))
 """The settings of a budget that are counted, each with the field of the trainer's heartbeat that counts it."""

@@ -147,12 +147,13 @@ class SearchResult:
     def best_action(self) -> int:
         """Return the action to play for strength: the most visited one that the policy allows.
 
-        Of equally visited actions it is the one of highest policy, then of highest value.
+        Of equally visited actions it is the one of highest policy, then of highest value, then of highest prior.
         """
         policy = self.policy
         visits = np.where(policy > 0, self.visits, -1)
         most_visited = np.flatnonzero(visits == visits.max())
-        order = np.lexsort((np.nan_to_num(self.q[most_visited], nan=-1), policy[most_visited]))
+        values = np.nan_to_num(self.q[most_visited], nan=-1)
+        order = np.lexsort((self.prior[most_visited], values, policy[most_visited]))
         return int(self.actions[most_visited[order[-1]]])
 
 

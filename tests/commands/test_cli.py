@@ -499,7 +499,7 @@ def test_check_lists_its_laws_and_takes_the_name_of_one_that_is_now_a_warning():
 
 def test_check_says_what_it_is_doing_where_the_output_is_no_terminal():
     done = plyzero("check", "plyzero.check.template.tic_tac_toe:TicTacToe", "--games", "50", line_seconds=0.01)
-    assert re.search(r"^\d+ s: checking 17 laws: random games, game \d+$", done.stderr, re.MULTILINE)
+    assert re.search(r"^\d+ s: checking 18 laws: random games, game \d+$", done.stderr, re.MULTILINE)
 
 
 def test_check_shows_what_costs_what_of_rules_in_plain_python():

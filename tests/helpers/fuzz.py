@@ -250,8 +250,8 @@ class Journals:
         for game in (load_game("connect-four"), GameSpec("tests.helpers.toys:Relay", Relay(4))):
             batches = [some_games(game, int(rng.integers(1000)), (2, 1)) for _ in range(3)]
             header = json.dumps({"schema": "plyzero.journal/1", **_identity(game)}).encode()
-            self.whole.append((game, batches, [header, *map(_encode, batches)]))
-            learns_from(_decode(_encode(batches[0]), game))  # which compiles it
+            self.whole.append((game, batches, [header, *(_encode(each, 1) for each in batches)]))
+            learns_from(_decode(_encode(batches[0], 1), game, 1))  # which compiles it
 
     def case(self) -> Case:
         rng = self.rng

@@ -180,7 +180,7 @@ def test_rules_and_pieces_are_those_of_the_included_othello():
         while other.outcome() is None:  # here the game goes on with passes where OpenSpiel's is over
             assert other.legal_names() == "pass"
             other = other.play(64)
-        assert game.positions[-1].outcome() == other.outcome()
+        assert game.positions[-1].outcome().winner == other.outcome().winner  # OpenSpiel does not tell the discs
     assert passes > 0
 
 

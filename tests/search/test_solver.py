@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.strength.exams import after, every_position, read_exam
 from benchmarks.strength.solver import Solver
+from plyzero.play.bundled_bots import find_card
 from plyzero.play.players import Bot, find_player
 from plyzero.rules.catalog import load_game
 from plyzero.rules.compiled_game import CompiledGame
@@ -135,3 +136,9 @@ def test_bots_play_exact_ends_and_pure_mcts_is_as_it_was():
     assert [found.proven for found in bot.search(positions)] == [each.value for each in ends]
     assert UNPROVEN in {found.proven for found in without.search(positions)}
     assert find_player("mcts:4", game, np.random.default_rng(0)).settings.solver_nodes == 0
+
+
+def test_of_the_levels_of_a_bundled_bot_only_the_strongest_plays_exact_ends():
+    game = load_game("tic-tac-toe")  # where all ends are near: every level would be perfect
+    weak, strong = Bot.at_level(game, 1), Bot.at_level(game, len(find_card(game).levels))
+    assert (weak.settings.solver_nodes, strong.settings.solver_nodes) == (0, 1_000_000)

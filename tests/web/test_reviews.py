@@ -10,6 +10,7 @@ from plyzero import Bot
 from plyzero.rules.catalog import load_game
 from plyzero.rules.notation import action_names, play_named
 from plyzero.rules.random_game import random_game
+from plyzero.settings import SearchSettings
 from plyzero.web.reviews import review
 from tests.helpers.toys import Constant, Exact
 
@@ -18,7 +19,8 @@ def reviewed(game: str, moves: str, evaluate, simulations: int = 4096):  # enoug
     spec = load_game(game)
     reports = []
     positions, actions = play_named(spec.start, moves.split())
-    found = review(Bot("exact", spec, evaluate, simulations=simulations), positions, actions)(reports.append)
+    bot = Bot("exact", spec, evaluate, simulations=simulations, settings=SearchSettings(solver_nodes=0))
+    found = review(bot, positions, actions)(reports.append)
     return found, reports
 
 
