@@ -21,8 +21,6 @@ MAX_LOGIT: Final = 1e4
 MAX_DEVIATION: Final = 0.01
 """Largest deviation of win, draw and loss from a distribution; half precision needs some of it."""
 
-_ONES: Final = np.ones(3, np.float32)
-
 
 class EvaluationBatch:
     """A batch of n unfinished positions to evaluate.
@@ -52,25 +50,34 @@ class Evaluation(NamedTuple):
 
 
 def find_fault(evaluation: Evaluation, n: int, num_actions: int) -> str | None:
-    """Return a sentence about an impossible evaluation of `n` positions; None if it is possible.
-
-    Every batch is checked, so sums of squares decide in the usual case. A comparison with NaN is false.
-    """
+    """Return a sentence about an impossible evaluation of `n` positions; None if it is possible."""
     logits, wdl = evaluation
     is_formed = logits.shape == (n, num_actions) and wdl.shape in ((n, 3), (n, 4))
     if not is_formed or logits.dtype != wdl.dtype or wdl.dtype != np.float32:
         return f"its outputs have the shapes {logits.shape} and {wdl.shape}, expected {(n, num_actions)} and {(n, 3)}"
-    if wdl.shape[1] == 4:
-        if not np.abs(wdl[:, 3]).max() <= MAX_LOGIT:
-            return f"its scores are not finite numbers between -{MAX_LOGIT:g} and {MAX_LOGIT:g} for every position"
-        wdl = wdl[:, :3]
-    flat, deviation = logits.ravel(), wdl @ _ONES - 1
-    if not np.dot(flat, flat) <= MAX_LOGIT**2 and not np.abs(flat).max() <= MAX_LOGIT:
-        return f"its logits are not finite numbers between -{MAX_LOGIT:g} and {MAX_LOGIT:g} for every position"
-    is_distribution = np.dot(deviation, deviation) <= MAX_DEVIATION**2 or np.abs(deviation).max() <= MAX_DEVIATION
-    if not (is_distribution and wdl.min() >= -MAX_DEVIATION):
-        return "its wdl are not finite numbers that are probabilities for every position"
-    return None
+    if is_possible(np.ascontiguousarray(logits), np.ascontiguousarray(wdl)):
+        return None
+    for name, numbers in (("scores", wdl[:, 3:]), ("logits", logits)):
+        if not (np.abs(numbers) <= MAX_LOGIT).all():
+            return f"its {name} are not finite numbers between -{MAX_LOGIT:g} and {MAX_LOGIT:g} for every position"
+    return "its wdl are not finite numbers that are probabilities for every position"
+
+
+@cached_njit
+def is_possible(logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> bool:
+    """Return whether logits, `[n, A]`, and probabilities, `[n, 3]` or with scores `[n, 4]`, are within their limits.
+
+    Every batch is checked, so this is one pass without arrays in between. A comparison with NaN is false.
+    """
+    possible = True
+    for i in range(len(wdl)):
+        for action in range(logits.shape[1]):
+            possible &= abs(logits[i, action]) <= MAX_LOGIT
+        possible &= abs(wdl[i, 0] + wdl[i, 1] + wdl[i, 2] - 1) <= MAX_DEVIATION
+        possible &= min(wdl[i, 0], wdl[i, 1], wdl[i, 2]) >= -MAX_DEVIATION
+        if wdl.shape[1] == 4:
+            possible &= abs(wdl[i, 3]) <= MAX_LOGIT
+    return possible
 
 
 class Evaluate(Protocol):

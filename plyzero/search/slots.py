@@ -293,16 +293,15 @@ class SearchSlots:
         """
         self._use(evaluator)
         self.evaluations += self.waiting
-        logits, wdl = evaluation
-        wdl = np.ascontiguousarray(wdl, np.float32)
+        logits, wdl = (np.ascontiguousarray(each, np.float32) for each in evaluation)
         self._has_scores = wdl.shape == (self.waiting, 4)
         if self._width == 4 and wdl.shape == (self.waiting, 3):
             wdl = np.pad(wdl, ((0, 0), (0, 1)))
-        self._answer = np.ascontiguousarray(logits, np.float32), wdl
-        found = [each.shape for each in self._answer]
-        expected = [(self.waiting, self._start.num_actions), (self.waiting, self._width)]
-        if found != expected:  # compiled code reads them without testing any bounds
+        actions, width = (self.waiting, self._start.num_actions), (self.waiting, self._width)
+        if (logits.shape, wdl.shape) != (actions, width):  # compiled code reads them without testing any bounds
+            found, expected = [logits.shape, wdl.shape], [actions, width]
             raise UserError(f"an evaluator returned arrays of shapes {found}, expected {expected}")
+        self._answer = logits, wdl
 
     def take_answer(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return logits `[n, A]` and win, draw, loss, `[n, 3]` or with the score `[n, 4]`, of the last batch, once.
@@ -321,21 +320,20 @@ class SearchSlots:
         phase = self.trees.slots["phase"]
         if self.waiting == len(phase):
             return False
-        if (phase == NO_MOVE).any():
+        phases = set(phase.tolist())  # one call of NumPy, not one for each phase
+        if NO_MOVE in phases:
             self.failing = int(np.argmax(phase == NO_MOVE))
             wrong = "a position is not over, but has no legal action: outcome() is None, and legal_actions() is empty"
             raise UserError(failed_rules(self._start, wrong))
-        without_room = phase == NO_ROOM
-        lacks_room = bool(without_room.any())
-        if lacks_room:
+        if NO_ROOM in phases:
+            without_room = phase == NO_ROOM
             self._enlarge_trees(without_room)
             phase[without_room] = EXPAND
-        unread = np.flatnonzero(phase == READ)
-        if len(unread):
+        if READ in phases:
             began = perf_counter()
-            self._read_plain_leaves(unread)
+            self._read_plain_leaves(np.flatnonzero(phase == READ))
             self.rules_seconds += perf_counter() - began
-        return lacks_room or len(unread) > 0
+        return not phases.isdisjoint((NO_ROOM, READ))
 
     def _enlarge_trees(self, without_room: NDArray[np.bool_]) -> None:
         """Double the edges, up to all actions at all nodes, and the nodes where one `without_room` has used all."""

@@ -180,6 +180,8 @@ class EdgeMemory:
     def release(self, used: NDArray[np.int32]) -> None:
         """Give back the pages behind the `used` edges, `[B]`, of each tree."""
         size, page = EDGE.itemsize, mmap.PAGESIZE
+        if self.edges.shape[1] * size <= MIN_RELEASED:
+            return
         for b in np.flatnonzero((self._written - used) * size > MIN_RELEASED).tolist():
             first = b * self.edges.shape[1]
             begin = -(-(first + int(used[b])) * size // page) * page

@@ -284,6 +284,26 @@ def test_one_impossible_answer_in_a_large_batch_is_found(part: str, numbers: Any
     assert part in find_fault(evaluation, 512, 362)
 
 
+@pytest.mark.parametrize("width", [3, 4])
+def test_what_is_possible_is_what_numpy_finds_possible(width: int):
+    rng, seen = np.random.default_rng(0), set()
+    for _ in range(400):
+        n, actions = rng.integers(0, 6), rng.integers(1, 9)
+        logits = rng.uniform(-1.001e4, 1.001e4, (actions, n)).astype(np.float32).T  # not contiguous
+        logits /= rng.choice(np.array([1, 10], np.float32))
+        wdl = np.tile(np.array([0.2, 0.3, 0.5, 7], np.float32)[:width], (n, 1))
+        wdl[:, :3] += rng.choice([0.0, 0.004, 0.3], (n, 1)) * rng.choice([-1, 0, 1], (n, 3))
+        for array in (logits, wdl):
+            if array.size and rng.random() < 0.2:
+                array[rng.integers(n), rng.integers(array.shape[1])] = rng.choice([np.nan, np.inf, -np.inf, -0.02])
+        are_bounded = (np.abs(logits) <= 1e4).all() and (np.abs(wdl[:, 3:]) <= 1e4).all()
+        are_distributions = (np.abs(wdl[:, :3].sum(axis=1) - 1) <= 0.01).all() and (wdl[:, :3] >= -0.01).all()
+        fault = find_fault(Evaluation(logits, wdl), n, actions)
+        assert (fault is None) == bool(are_bounded and are_distributions)
+        seen.add(fault and fault.split()[1])
+    assert seen == {None, "logits", "wdl"} | ({"scores"} if width == 4 else set())
+
+
 def test_a_batch_that_would_need_too_much_memory_is_evaluated_in_parts(monkeypatch: pytest.MonkeyPatch):
     content = after_stones(100).SerializeToString()
     boards = np.random.default_rng(0).integers(2, size=(33, *PLANES)).astype(np.float32)
