@@ -278,7 +278,7 @@ def test_a_worker_of_another_version_is_refused_with_a_sentence_and_uses_grpc(
             made.send(json.dumps(describe(run) | {"version": 7}).encode())
             sentence = json.loads(made.recv(1 << 13))["error"]
             assert "got a worker of {'version': 7, 'model': 'connect-four_v1_" in sentence
-            assert sentence.endswith("give both the same --run, and the same version of plyzero")
+            assert sentence.endswith("give both the same --run and the same version of plyzero")
         monkeypatch.setattr(local_evaluator, "describe", lambda run: describe(run) | {"version": 7})
         remote = RemoteNetwork(address, run, retry_seconds=0.05)
         assert remote.is_ready
