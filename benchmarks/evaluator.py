@@ -10,6 +10,7 @@ what the workers, the transport and the batches leave of it. A few seconds for e
 import argparse
 import itertools
 import multiprocessing
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -85,7 +86,7 @@ def serve(
     with Batcher(watch, max_batch=1024, wait_seconds=wait_ms / 1000) as batcher:
         while batcher.label is None:
             time.sleep(0.005)
-        with serving(run, batcher, port=port.value) as bound:
+        with serving(run, batcher, port=port.value, name=f"evaluator.{os.getpid():08x}") as bound:
             port.value = bound
             while True:
                 time.sleep(1)

@@ -73,7 +73,7 @@ def serving(
     """Start a server in threads; yield its port. Raises UserError if the address cannot be used.
 
     port: 0 = any that is free.
-    name: of its heartbeat.
+    name: of its heartbeat, which no other process has.
     """
     largest = wire.largest_call(run, batcher.max_batch)
     options = [

@@ -27,7 +27,7 @@ looked at twice a second, so a worker waits for 3 s at most."""
 
 
 class LocalEvaluator:
-    """A connection, which is of use once `is_ready` is true. After a failure it is closed, and made anew."""
+    """A connection, which is of use once `find_fault` has found none. After a failure it is closed, and made anew."""
 
     def __init__(self, run: Run, connection: socket.socket) -> None:
         """Say what the worker plays. Raises OSError if the evaluator has ended."""

@@ -41,14 +41,7 @@ class RemoteNetwork:
     is_ready:           whether the next batch should be sent.
     """
 
-    def __init__(
-        self,
-        address: str,
-        run: Run,
-        *,
-        deadline_seconds: float = 20.0,
-        retry_seconds: float = 3.0,
-    ) -> None:
+    def __init__(self, address: str, run: Run, *, deadline_seconds: float = 20.0, retry_seconds: float = 3.0) -> None:
         """Ask the server at `address`, HOST:PORT, whether it is there, which takes at most PROBE_SECONDS.
 
         An evaluator of the run with this port on this machine is asked first, and used through shared memory.

@@ -273,6 +273,20 @@ def test_heartbeats_are_removed_long_after_their_process(tmp_path: Path, clock: 
     assert [path.name for path in run.workers.iterdir()] == ["w0.00000000.json"]
 
 
+def test_the_socket_of_an_evaluator_is_removed_once_it_has_no_heartbeat(tmp_path: Path, clock: Clock):
+    run = run_with(tmp_path)
+    living = beating(run, "evaluator.00000000", ModelName(1, 1, "0123abcd"))
+    for number in range(2):
+        (run.workers / f"evaluator.0000000{number}.01234567.8001.sock").touch()
+    retention = Retention(run, clock=clock)
+    for seconds in (0, STALLED_SECONDS, GONE_SECONDS):
+        clock.now = 1000 + seconds
+        living()
+        prune(retention)
+    kept = sorted(path.name for path in run.workers.iterdir())
+    assert kept == ["evaluator.00000000.01234567.8001.sock", "evaluator.00000000.json"]
+
+
 def test_the_heartbeat_of_a_dead_worker_stays_until_its_journal_is_sealed(tmp_path: Path, clock: Clock):
     run = run_with(tmp_path)
     beating(run, "w0.00000000", ModelName(1, 1, "0123abcd"))()
