@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from plyzero.errors import UserError
 from plyzero.files import write_file
 from plyzero.network.model_loader import load_network
 from plyzero.play.bundled_bots import find_card
-from plyzero.play.clock import UNCHANGED, describe_limits
+from plyzero.play.clock import describe_limits
 from plyzero.play.players import Bot, Player, find_player, named_model
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import open_run
@@ -37,7 +37,7 @@ class Entrant:
     name: str
     identity: str
     network: bytes | None = None
-    limits: Mapping[str, Any] = UNCHANGED
+    limits: Mapping[str, Any] = field(default_factory=dict)
     step: int | None = None
 
     @staticmethod

@@ -167,7 +167,7 @@ def find_limits(
         raise UserError("expected --seconds or --clock, got both")
     found = Clock.parse(clock) if clock is not None else Clock(per_move=seconds) if seconds is not None else None
     most = NO_LIMIT if simulations is None and found else simulations
-    limits = {"clock": found, "threads": threads or (min(4, usable_cores()) if uses_cores else 0)}
+    limits: dict[str, Any] = {"clock": found, "threads": threads or (min(4, usable_cores()) if uses_cores else 0)}
     return limits if most is None else limits | {"simulations": most}
 
 

@@ -168,7 +168,7 @@ def test_time_is_accepted():
 
 
 def test_each_colour_has_a_clock_that_the_controller_sets():
-    game = plain("tic-tac-toe")
+    game = load_game("tic-tac-toe")
     bot = Bot("b", game, Constant(9, 0.4, 0.2, 0.4), simulations=8)
     asked = Engine(game, bot, most=20)
 
