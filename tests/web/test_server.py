@@ -50,6 +50,19 @@ def test_a_game_without_a_bundled_bot_has_no_network():
     assert (about["hasNetwork"], about["opponent"]) == (False, "mcts:1000")
 
 
+def test_a_game_begins_at_the_position_that_a_visitor_has_set_up():
+    game = load_game("tic-tac-toe")
+    start = " 1 x . .\n 2 . o .\n 3 . . .\n   a b c"
+    with serving(make_app(game, Opponents(game))) as found:
+        position = get(found, "/api/position", start=start, moves="c3")[1]
+        assert (position["moves"], position["svg"].count("stone"), position["toPlay"]) == (["c3"], 3, 1)
+        assert get(found, "/api/position", start=start, moves="a1")[0] == 400  # there is a stone
+        assert get(found, "/api/position", moves="c3")[1]["svg"].count("stone") == 1
+        wrong, long = (get(found, "/api/position", start=text) for text in ("nothing", "x" * 4001))
+    assert wrong[1]["error"].startswith("cannot begin at the position in the text: expected a board")
+    assert long[1]["error"] == "expected a position of at most 4000 characters, got 4001"
+
+
 def test_further_opponents_come_first_and_must_exist():
     game = load_game("tic-tac-toe")
     opponents = Opponents(game, others=["alphabeta:2"])

@@ -9,7 +9,8 @@ import { betterMove, Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
 import { nameOf, needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
 
-const KEYS = { ArrowLeft: -1, ArrowRight: 1, PageUp: -1, PageDown: 1, Home: -Infinity, End: Infinity };
+// How far a key goes in the game; on the board the arrows go from cell to cell.
+const KEYS = { ArrowLeft: -1, ArrowRight: 1 }, KEYS_ON_BOARD = { PageUp: -1, PageDown: 1, Home: -Infinity, End: Infinity };
 
 function Page() {
   const [about, setAbout] = useState(null);
@@ -114,11 +115,11 @@ function Page() {
 
   useEffect(() => {
     const onKey = (event) => {
-      const field = "input, select, textarea, [role=region]" + (event.key.startsWith("Arrow") ? ", svg.board" : "");
-      if (!settled || !(event.key in KEYS) || event.ctrlKey || event.altKey || event.metaKey || event.target.closest(field)) return;
+      const by = (event.target.closest("svg.board") ? KEYS_ON_BOARD : KEYS)[event.key], field = "input, select, textarea, [role=region]";
+      if (!settled || !by || event.ctrlKey || event.altKey || event.metaKey || event.target.closest(field)) return;
       event.preventDefault();
       const steps = stepsOf(position.movers);
-      go({ at: steps[Math.min(steps.length - 1, Math.max(0, steps.indexOf(game.at) + KEYS[event.key]))] });
+      go({ at: steps[Math.min(steps.length - 1, Math.max(0, steps.indexOf(game.at) + by))] });
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);

@@ -8,7 +8,7 @@ export function PlayerStrip({ about, position, side, player, badge, onChange }) 
   const colour = position.colours?.[side] ?? "", name = `${capital(SIDES[side])} player${colour && `, ${colour}`}`;
   const strength = about.players.find(({ id }) => id === player)?.strength;
   return html`<div class=${`player ${badge ? "lit" : ""}`}>
-    <span class=${`piece ${colour}`}></span>
+    ${colour ? html`<span class=${`piece ${colour}`}></span>` : null}
     <span>${capital(colour || SIDES[side])}</span>
     <select aria-label=${name} value=${player} onChange=${(event) => onChange(event.target.value)}>
       <option value="you">You</option>
