@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, NotRequired, TextIO, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, TextIO, TypedDict
 
 import numpy as np
 
 from plyzero.errors import plain, shown
 from plyzero.lines import ArrivingLines, Line, parse_object
-from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name, possible_moves
 from plyzero.rules.game import Game
 from plyzero.rules.notation import action_names, play_named
 from plyzero.search.slots import SearchResult
 from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN
+
+if TYPE_CHECKING:
+    from plyzero.play.players import Bot
 
 BATCH: Final = 1024
 """Largest number of positions that are searched together."""

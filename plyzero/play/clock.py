@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
 from plyzero.errors import UserError, shown
-from plyzero.search.slots import SearchSlots
 from plyzero.search.tree import PROVEN_LOSS
+
+if TYPE_CHECKING:
+    from plyzero.search.slots import SearchSlots
 
 DEFAULT_SIMULATIONS: Final = 64
 """Simulations per move of a bot with a network, unless another number is given."""

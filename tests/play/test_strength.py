@@ -107,15 +107,15 @@ def test_a_review_is_by_pure_search_until_the_network_has_beaten_it(run: Run):
     bot, judge = opponents.judge("", 256, most=10_000)
     assert (bot.name, bot.simulations) == ("mcts:1000", 256)
     assert judge == (
-        "The judge: pure MCTS with 256 rollouts, because the network has not beaten mcts:100 yet "
-        "(step 9 has not been measured against pure MCTS)."
+        "The judge: pure MCTS with 256 rollouts, because the network has not beaten "
+        "pure MCTS (100 random games a move) yet (step 9 has not been measured against pure MCTS)."
     )
     assert [opponents.judge("", each, most=10_000)[0].simulations for each in (4096, 1, None)] == [4096, 256, 256]
     measure(run, 9, mcts_100=[16, 0, 4])  # while the page is open
     bot, judge = opponents.judge("", 256, most=10_000)
     assert bot.simulations == 256
     assert bot.name.startswith("000001-000000009-")
-    assert judge == "The judge: step 9 scored 80% (58-92) in 20 games against mcts:100."
+    assert judge == "The judge: step 9 scored 80% (58-92) in 20 games against pure MCTS (100 random games a move)."
     assert Opponents(load_game("tests.helpers.toys:Relay")).judge("", None, most=10_000)[1] == (
         "The judge: pure MCTS with 1000 rollouts."
     )

@@ -23,7 +23,7 @@ def settings(weight: float, algorithm: str = "puct") -> SearchSettings:
 def utility_of(value: float, score: float, player: int, centre: float, weight: float) -> float:
     slot = np.zeros(1, SLOT)[0]
     slot["score_centre"] = centre
-    trees, _ = make_trees(Harvest(), settings(weight), slots=1, nodes=2, cache_bytes=0)
+    trees, _ = make_trees(Harvest(), settings(weight), slots=1, nodes=2, cache_bytes=0, leaves=1)
     return utility(value, score, player, slot, trees.settings[0])
 
 
