@@ -113,17 +113,19 @@ function Page() {
     show({ moves, at, resigned: null, lines: lines.slice(-20) });
   }
 
+  const onKey = useRef(null);
+  onKey.current = (event) => {  // effects run later than the next key may come
+    const by = (event.target.closest("svg.board") ? KEYS_ON_BOARD : KEYS)[event.key], field = "input, select, textarea, [role=region]";
+    if (!settled || !by || event.ctrlKey || event.altKey || event.metaKey || event.target.closest(field)) return;
+    event.preventDefault();
+    const steps = stepsOf(position.movers);
+    go({ at: steps[Math.min(steps.length - 1, Math.max(0, steps.indexOf(game.at) + by))] });
+  };
   useEffect(() => {
-    const onKey = (event) => {
-      const by = (event.target.closest("svg.board") ? KEYS_ON_BOARD : KEYS)[event.key], field = "input, select, textarea, [role=region]";
-      if (!settled || !by || event.ctrlKey || event.altKey || event.metaKey || event.target.closest(field)) return;
-      event.preventDefault();
-      const steps = stepsOf(position.movers);
-      go({ at: steps[Math.min(steps.length - 1, Math.max(0, steps.indexOf(game.at) + by))] });
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
-  }, [settled, position, game.at]);
+    const listen = (event) => onKey.current(event);
+    addEventListener("keydown", listen);
+    return () => removeEventListener("keydown", listen);
+  }, []);
 
   function undo() {
     const mine = players.map((player) => player === "you");
