@@ -17,6 +17,8 @@ Everything here is compiled. Slots share nothing: what happens in one does not d
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,8 +37,10 @@ from plyzero.search.selection import (
     select_puct,
     set_priors,
 )
-from plyzero.search.storage import play_to_leaf, row_of
 from plyzero.search.tree import Record, Records, Trees
+
+if TYPE_CHECKING:
+    from plyzero.rules.compiled_game import Rules
 
 
 @cached_njit(inline="always")
@@ -123,6 +127,38 @@ def read_leaf(trees: Trees, b: int) -> None:
         observation[:] = 0
         rule_calls.observe(trees.rules, state, observation)
     slot["phase"] = tree.EXPAND
+
+
+@cached_njit
+def row_of(leaf: int, keeps_all: int) -> int:
+    """Return the row of a slot's states that holds the position of `leaf`, the node that a simulation adds."""
+    return leaf if keeps_all else min(leaf, 1)
+
+
+@cached_njit
+def play_to_leaf(
+    rules: Rules,
+    states: NDArray[np.uint8],
+    slot: Record,
+    nodes: Records,
+    edges: Records,
+    path: NDArray[np.int32],
+    keeps_all: int,
+) -> None:
+    """Make the position of the slot's leaf, which is not the root, from the nearest one above it that is kept.
+
+    states: `[R, S]`, of the slot. path: `[N]`, room for the actions in between.
+    """
+    n, plies = slot["leaf_parent"], 1
+    path[0] = edges[slot["leaf_edge"]]["action"]
+    while n > 0 and not keeps_all:
+        path[plies] = edges[nodes[n]["edge"]]["action"]
+        plies += 1
+        n = nodes[n]["parent"]
+    state = states[row_of(slot["leaf"], keeps_all)]
+    copy_to(state, states[n])
+    for i in range(plies - 1, -1, -1):
+        rule_calls.play(rules, state, path[i])
 
 
 @cached_njit(inline="always")

@@ -17,7 +17,7 @@ from plyzero.rules.game import Game
 from plyzero.search import rule_calls
 from plyzero.search.evaluation_cache import make_cache
 from plyzero.search.numba_kernel import cached_njit, copy_to
-from plyzero.search.tree import EDGE, NO_EDGE, NO_NODE, NODE, SETTINGS, SLOT, Record, Records, Trees
+from plyzero.search.tree import EDGE, NO_EDGE, NO_NODE, NODE, SETTINGS, SLOT, Records, Trees
 from plyzero.settings import SearchSettings
 
 MAX_RESERVED: Final = 1 << 31
@@ -79,38 +79,6 @@ def make_trees(
         rules=rules,
     )
     return trees, memory
-
-
-@cached_njit
-def row_of(leaf: int, keeps_all: int) -> int:
-    """Return the row of a slot's states that holds the position of `leaf`, the node that a simulation adds."""
-    return leaf if keeps_all else min(leaf, 1)
-
-
-@cached_njit
-def play_to_leaf(
-    rules: Rules,
-    states: NDArray[np.uint8],
-    slot: Record,
-    nodes: Records,
-    edges: Records,
-    path: NDArray[np.int32],
-    keeps_all: int,
-) -> None:
-    """Make the position of the slot's leaf, which is not the root, from the nearest one above it that is kept.
-
-    states: `[R, S]`, of the slot. path: `[N]`, room for the actions in between.
-    """
-    n, plies = slot["leaf_parent"], 1
-    path[0] = edges[slot["leaf_edge"]]["action"]
-    while n > 0 and not keeps_all:
-        path[plies] = edges[nodes[n]["edge"]]["action"]
-        plies += 1
-        n = nodes[n]["parent"]
-    state = states[row_of(slot["leaf"], keeps_all)]
-    copy_to(state, states[n])
-    for i in range(plies - 1, -1, -1):
-        rule_calls.play(rules, state, path[i])
 
 
 @cached_njit
