@@ -32,8 +32,9 @@ WDL: Final = "wdl"
 SCORE: Final = "score"
 BOARD: Final = "board"
 EXTRA: Final = {2: SCORE, 4: BOARD}
-"""What a network may also estimate, by the number of dimensions: `[B, 2]` float32, mean of the score for the player to
-move, as a share of max_score, and log of its standard deviation; `[B, P, H, W]` float32, the final board for it."""
+"""Further outputs that a network may have, by their number of dimensions. `[B, 2]` float32: the mean of the score for
+the player to move, as a share of max_score, and the log of its standard deviation. `[B, P, H, W]` float32: the final
+board for that player."""
 
 ENCODING: Final = "plyzero.model/1"
 """The meaning of the graph's inputs and outputs; every model's metadata names it."""

@@ -15,7 +15,7 @@ COUNTED: Final = (("steps", "step"), ("games", "games"), ("positions", "position
 """The settings of a budget that are counted, each with the field of the trainer's heartbeat that counts it."""
 
 BEST: Final = {"score": "best_scores", "points": "best_points"}
-"""What a condition `until` is about -> the field of the trainer's heartbeat with its best value by opponent."""
+"""The quantity in a condition `until` -> the field of the trainer's heartbeat with its best values by opponent."""
 
 
 def note_rating(best: Mapping[str, dict[str, float]], line: dict[str, Any], *, games: int) -> None:

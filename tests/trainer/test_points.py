@@ -1,4 +1,4 @@
-"""What a network learns about points and the final board, and how it is exported."""
+"""Points and the final board: a network learns them, and is exported with them."""
 
 import numpy as np
 import pytest
