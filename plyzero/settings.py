@@ -215,7 +215,7 @@ class TrainerSettings(SettingsSection):
     """λ of TD(λ) over those search values, per ply: 0 = the position's own root value, 1 = the last root value of the
     game."""
 
-    score_weight: float = Field(0.1, ge=0)
+    score_weight: float = Field(0.5, ge=0)
     """Weight in the loss of the score, of networks that estimate points."""
 
     final_board_weight: float = Field(0.15, ge=0)

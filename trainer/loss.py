@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from trainer.window import Batch
 
 
-SCORE_DELTA: Final = 0.1
-"""Difference of scores, as shares of max_score, from which on the Huber loss grows linearly."""
-
 MIN_SCORE_SD: Final = 0.02
 """Standard deviation of a score that is expected with certainty, so that the likelihood stays finite."""
 
@@ -49,14 +46,17 @@ def loss(policy_logits: Tensor, wdl_logits: Tensor, legal: Tensor, policy: Tenso
 
 
 def score_loss(expected: Tensor, score: Tensor) -> Tensor:
-    """Return the mean of Huber(s - μ) - log N(s; μ, σ) over the positions whose score is known.
+    """Return the mean of -σ² log N(s; μ, σ), with σ² as a constant, over the positions whose score is known.
+
+    The gradient of μ is that of (s - μ)² / 2, and that of log σ is σ² - (s - μ)²: both are bounded, where those of the
+    likelihood itself grow with 1 / σ² and leave nothing for policy and value. Source: Seitzer et al., "On the Pitfalls
+    of Heteroscedastic Uncertainty Estimation with Probabilistic Neural Networks" (2022), β = 1.
 
     expected: `[B, 2]`, μ and log σ. score: s, `[B]`, NaN where unknown; both as shares of max_score.
     """
     is_known, score = ~score.isnan(), score.nan_to_num()
     variance = torch.exp(2 * expected[:, 1]) + MIN_SCORE_SD**2
-    likelihood = (torch.log(variance) + (score - expected[:, 0]) ** 2 / variance) / 2
-    each = functional.huber_loss(expected[:, 0], score, reduction="none", delta=SCORE_DELTA) + likelihood
+    each = variance.detach() * (torch.log(variance) + (score - expected[:, 0]) ** 2 / variance) / 2
     return (each * is_known).sum() / is_known.sum().clamp(min=1)
 
 
