@@ -217,6 +217,9 @@ def gtp(
     seconds: Seconds = None,
     clock: ClockOption = None,
     threads: Threads = None,
+    resign: Annotated[
+        float, typer.Option(min=0, max=1, metavar="X", help="A bot resigns when it expects to score less, from 0 to 1.")
+    ] = 0.0,
 ) -> None:
     """Speak the Go Text Protocol (GTP 2) on standard input and output, for Sabaki, GoGui and other controllers."""
     with data_output() as output:
@@ -240,7 +243,8 @@ def gtp(
         text = (line.decode(errors="replace") for line in bounded_lines(sys.stdin))
         lines = ArrivingLines(text, is_last=is_quit)
         most = simulations if player is None else getattr(chosen, "simulations", None)
-        engine = Engine(spec, chosen, points=coordinates == "points", write=write, has_input=lines.wait, most=most)
+        points = coordinates == "points"
+        engine = Engine(spec, chosen, points=points, write=write, has_input=lines.wait, most=most, resign_below=resign)
         for line in lines:
             write(engine.answer(line))
 
