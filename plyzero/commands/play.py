@@ -226,7 +226,8 @@ def gtp(
         import numpy as np
 
         from plyzero.gtp.engine import Engine, is_quit
-        from plyzero.play.players import find_player
+        from plyzero.play.players import Bot, find_player
+        from plyzero.play.strength import introduction
 
         if player is not None and (run, net) != (None, None):
             raise UserError("expected one of --run, --net and --player, got several")
@@ -243,6 +244,9 @@ def gtp(
         text = (line.decode(errors="replace") for line in bounded_lines(sys.stdin))
         lines = ArrivingLines(text, is_last=is_quit)
         most = simulations if player is None else getattr(chosen, "simulations", None)
+        if isinstance(chosen, Bot):
+            about = introduction(spec, chosen.strength().text)
+            print(f"plyzero: {spec.name} is played by {chosen.name}. {about}", file=sys.stderr, flush=True)
         points = coordinates == "points"
         engine = Engine(spec, chosen, points=points, write=write, has_input=lines.wait, most=most, resign_below=resign)
         for line in lines:
@@ -269,6 +273,7 @@ def serve(
     threads: Threads = None,
 ) -> None:
     """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run; or of all games."""
+    from plyzero.play.strength import introduction
     from plyzero.run.directory import open_run
     from plyzero.web.opponents import Opponents
     from plyzero.web.searches import MAX_SECONDS
@@ -300,6 +305,10 @@ def serve(
         address = _address(host, listening)
         watch = f"Watch {run} on {address}run ; " if run else ""
         print(f"Play {spec.name} on {address} ; {watch}Ctrl-C ends the server.", file=output, flush=True)
+        usual = opponents.usual()
+        name = opponents.names()[usual]
+        about = name if usual.startswith("mcts:") else opponents.strengths().get(usual, "not measured")
+        print(f"The opponent is {name}. {introduction(spec, about)}", file=output, flush=True)
         serve_forever(app, listening)
 
 

@@ -16,6 +16,7 @@ from plyzero.play.agents import Forfeit
 from plyzero.play.analysis import is_hopeless, move_infos, root_info
 from plyzero.play.players import Bot, Player, begin_game, choices
 from plyzero.play.session import SIDES, Session
+from plyzero.play.strength import introduction
 from plyzero.rules.chance import first_decision
 from plyzero.search.slots import at_intervals
 from plyzero.threads import Thread
@@ -106,6 +107,8 @@ class Terminal:
     def begin(self) -> None:
         """Print the game, the players and how to get help."""
         self.say(f"{self.session.game.name}: {self.sides()}; the bot is {self.bot.name}.")
+        if isinstance(self.bot, Bot):
+            self.say(introduction(self.session.game, self.bot.strength().text))
         self.say("Type a move, or help for the list of commands.")
 
     def ask(self) -> bool:
