@@ -73,11 +73,14 @@ def _of_run(metrics: Path, step: int) -> Strength:
 
 
 def introduction(game: GameSpec, text: str) -> str:
-    """Return the `text` of a Strength as a sentence for people, and how to train a network if it is pure MCTS."""
+    """Return the `text` of a Strength as a sentence for people; of pure MCTS what it is worth, as measured, and how to
+    train a network.
+    """
     if text.startswith("pure MCTS"):
-        train = f"plyzero train {shlex.quote(game.name)} --run DIR trains one"
-        text += f", which knows the rules alone: 1000 lost 40-0 at Breakthrough to a network of 3 minutes; {train}"
-    return f"Its strength: {explained(text)}."
+        worth = "with 1000 rollouts it lost 40-0 at Breakthrough to a network trained for 3 minutes"
+        return f"It knows the rules alone: {worth}. Train one: plyzero train {shlex.quote(game.name)} --run DIR"
+    _, scores, rest = text.partition("scores ")
+    return f"{f'It scores {explained(rest)}' if scores else f'Its strength: {explained(text)}'}."
 
 
 def explained(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -103,16 +104,16 @@ def test_bundled_bots_have_the_strength_on_their_cards_and_files_none(run: Run, 
 
 def test_a_player_is_introduced_with_its_strength_and_pure_search_with_the_way_to_a_better_one():
     level = Bot.at_level(GAME, 1).strength().text
-    assert introduction(GAME, level) == (
-        f"Its strength: {level.partition('mcts')[0]}pure MCTS (200 random games a move)."
-    )
     assert level.startswith("the bundled bot, level 1, scores ")
+    assert re.fullmatch(r"It scores \d+ % \(\d+ to \d+\) against pure MCTS \(200 .*\)\.", introduction(GAME, level))
+    assert introduction(GAME, "step 3 scored 9%") == "Its strength: step 3 scored 9%."
     hex_game = load_game("hex(size=5)")
     pure = Bot.pure_mcts(hex_game, np.random.default_rng(), simulations=50).strength().text
-    assert introduction(hex_game, pure).startswith(
-        "Its strength: pure MCTS with 50 rollouts, which knows the rules alone"
+    introduced = introduction(hex_game, pure)
+    assert introduced.startswith(
+        "It knows the rules alone: with 1000 rollouts it lost 40-0 at Breakthrough to a network "
     )
-    assert introduction(hex_game, pure).endswith("; plyzero train 'hex(size=5)' --run DIR trains one.")
+    assert introduced.endswith(". Train one: plyzero train 'hex(size=5)' --run DIR")
 
 
 def test_a_review_is_by_pure_search_until_the_network_has_beaten_it(run: Run):
