@@ -126,6 +126,10 @@ class SelfplaySettings(SettingsSection):
     """Half-life of the decay from temperature to final_temperature, in plies; none = a fifth of the game's max_plies,
     at most 40. KataGo: the board's width."""
 
+    resign_below: float = Field(0.0, ge=0, lt=0.5)
+    """A game ends as resigned once two searches in a row expect a player to score less than this, from 0 to 1; a tenth
+    of the games goes on and shows how often that is wrong; 0 = never. AlphaGo Zero: about 0.05."""
+
     bootstrap_positions: int = Field(4096, ge=1)
     """Full-search positions that all workers together generate before the first model exists; then they wait for it."""
 

@@ -117,6 +117,11 @@ class EvaluatedGames:
         return sum(part.games.search.evaluations for part in self._parts)
 
     @property
+    def resignations(self) -> list[int]:
+        """Numbers of games as `GamesInPlay.resignations` has them."""
+        return [int(sum(counts)) for counts in zip(*(part.games.resignations for part in self._parts), strict=True)]
+
+    @property
     def network_seconds(self) -> float:
         """Time spent on their evaluation, or waiting for it, in seconds."""
         return sum(part.games.seconds["network"] for part in self._parts)

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from plyzero.errors import UserError
 from plyzero.rules.catalog import check_not_over, failed_rules, with_location
 from plyzero.rules.counter_rng import random_bits
-from plyzero.rules.game import ONGOING, Game, find_score_fault
+from plyzero.rules.game import Game, find_score_fault
 from plyzero.rules.notation import read_starts
-from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, Games, score_of
+from plyzero.run.records import GAME, MOVE, POSITION, Games, score_of
 from plyzero.search.evaluators import Evaluate, Evaluation
 from plyzero.search.known_position import KnownPosition
 from plyzero.search.slots import ALGORITHMS, SearchSlots
@@ -83,7 +83,7 @@ class GamesInPlay:
             observations=np.zeros((games, room, len(row)), row.dtype),
             luck=np.zeros((games, room), np.float32),
             settings=_step_settings(settings, plies, packs_bits=self._packs_bits),
-            counts=np.zeros(2, np.int64),
+            counts=np.zeros(5, np.int64),
             starts=np.array([*zip_longest(*starts, fillvalue=-1)], np.int64).reshape(-1, len(starts)).T.copy(),
         )
         self._records_luck = bool(start.num_chances) and settings.trainer.luck_adjustment
@@ -129,6 +129,11 @@ class GamesInPlay:
     def simulations(self) -> int:
         """Number of simulations made to choose them."""
         return int(self._records.counts[1])
+
+    @property
+    def resignations(self) -> NDArray[np.int64]:
+        """Numbers of resigned games, of those in which nobody resigned to test it, and of those that were not lost."""
+        return self._records.counts[2:]
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -248,11 +253,11 @@ class GamesInPlay:
         began = perf_counter()
         self._may_give_up = min(MAX_GIVEN_UP, self._may_give_up + 1 / 100)
         game = self._records.games[slot]
-        plies, outcome = int(game["plies"]), int(game["outcome"])
+        plies = int(game["plies"])
         record = np.zeros(1, GAME)
         record["id"] = record["seed"] = game["seed"]
         record["positions"], record["opening_plies"], record["score"] = plies, game["opening_plies"], score
-        record["winner"], record["end"] = outcome, TRUNCATED if outcome == ONGOING else BY_RULE
+        record["winner"], record["end"] = game["outcome"], game["end"]
         if self._packs_bits and not game["is_binary"]:
             raise ValueError("observation_dtype is bool, but what observe() returns is not all 0 and 1")
         parts, shape = self._recorded(slot), self._start.observation_shape
@@ -294,5 +299,5 @@ def _step_settings(settings: Settings, max_plies: int, *, packs_bits: bool) -> N
     record["algorithm"] = ALGORITHMS[search.algorithm]
     record["fast_algorithm"] = ALGORITHMS[selfplay.fast_algorithm or search.algorithm]
     record["reuse_trees"] = selfplay.reuse_trees
-    record["packs_bits"] = packs_bits
+    record["packs_bits"], record["resign_below"] = packs_bits, selfplay.resign_below
     return record

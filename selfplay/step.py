@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from plyzero.rules.chance import ENDLESS_ROLLS, MAX_ROLLS, roll_at, roll_random
 from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.game import ONGOING
+from plyzero.run.records import BY_RULE, RESIGNED, TRUNCATED
 from plyzero.search import rule_calls
 from plyzero.search.batches import advance, join_batch
 from plyzero.search.mcts import begin_search, resume_search
@@ -48,6 +49,9 @@ IN_PLAY: Final = np.dtype(
         ("luck", "f4"),  # by how much the rolls after the move chosen last were better than expected, for player 0
         ("full", "i1"),  # 1 = the current search is a full one
         ("outcome", "i1"),  # outcome code: ONGOING, DRAW or the winner
+        ("end", "i1"),  # as in the record of the game
+        ("loser", "i1"),  # who has no chance by the last search, or NOBODY
+        ("resigner", "i1"),  # who has resigned, or would have; NOBODY
         ("is_binary", "i1"),  # 1 = all of its observations are 0 and 1
     ],
     align=True,
@@ -70,6 +74,7 @@ STEP_SETTINGS: Final = np.dtype(
         ("fast_algorithm", "i8"),
         ("reuse_trees", "i8"),
         ("packs_bits", "i8"),  # observations are kept as bits
+        ("resign_below", "f8"),
     ],
     align=True,
 )
@@ -78,6 +83,12 @@ STEP_SETTINGS: Final = np.dtype(
 NUM_PURPOSES: Final = 4
 MOVE_CHOICE, FULL_SEARCH, SEARCH_NOISE, OPENING_LENGTH = range(NUM_PURPOSES)
 """Every ply of a game has one random number for each of these purposes; rolls have others (plyzero.rules.chance)."""
+
+NOBODY: Final = -1
+"""No player."""
+
+PLAYS_ON: Final = 0.1
+"""The share of the games in which nobody resigns."""
 
 # What became of a chosen move: it was played, it was played and its subtree kept, or it was taken back.
 PLAYED, SUBTREE_KEPT, TAKEN_BACK = range(3)
@@ -92,7 +103,8 @@ class GameRecords(NamedTuple):
     observations: `[B, P, K]` uint8, packed bits if the game's observations are bool, otherwise float32.
     luck:         `[B, P]` float32, as of plyzero.run.records.Games.
     settings:     `[1]` STEP_SETTINGS.
-    counts:       `[2]` int64, number of searched moves, and of their simulations.
+    counts:       `[5]` int64, number of searched moves, and of their simulations; of resigned games, of those that went
+                  on to their end where a player would have resigned, and of those among them that he did not lose.
     starts:       `[S, L]` int64, moves with which games begin; -1 behind the last one. The first row has none.
     """
 
@@ -253,10 +265,33 @@ def finish_move(trees: Trees, records: GameRecords, b: int, outcome: int) -> int
     game["rows"] += 1
     game["plies"] += 1
     game["outcome"] = outcome
-    if outcome == ONGOING and game["plies"] < records.settings[0]["max_plies"]:
+    game["end"] = TRUNCATED if outcome == ONGOING else BY_RULE
+    if outcome == ONGOING and resigns(game, records.positions[b, game["rows"] - 1], records.settings[0]):
+        game["outcome"], game["end"] = 1 - game["resigner"], RESIGNED
+    elif outcome == ONGOING and game["plies"] < records.settings[0]["max_plies"]:
         return SUBTREE_KEPT if choose_search(trees, records, b, game["edge"]) else PLAYED
     game["phase"] = OVER
+    records.counts[2] += game["end"] == RESIGNED
+    if game["resigner"] != NOBODY and game["end"] == BY_RULE:
+        records.counts[3] += 1
+        records.counts[4] += outcome != 1 - game["resigner"]
     return PLAYED
+
+
+@cached_njit
+def resigns(game: Record, position: Record, settings: Record) -> bool:
+    """Return whether the game ends because a player has no chance, as the searches of `position` and before it agree.
+
+    A single search, of either player, may err. Without a model their values mean nothing.
+    """
+    score, mover, loser = (1 + position["root_value"]) / 2, position["to_play"], NOBODY
+    if position["model_fence"] and min(score, 1 - score) < settings["resign_below"]:
+        loser = mover if score < settings["resign_below"] else 1 - mover
+    if loser == NOBODY or loser != game["loser"] or game["resigner"] != NOBODY:
+        game["loser"] = loser
+        return False
+    game["resigner"] = loser
+    return bool(random_bits(game["seed"], (3 << 30) + 1) / 2**32 >= PLAYS_ON)  # far from all other numbers
 
 
 @cached_njit
@@ -265,6 +300,7 @@ def begin_game(trees: Trees, records: GameRecords, b: int) -> None:
     game, settings = records.games[b], records.settings[0]
     game["plies"], game["rows"], game["moves"] = 0, 0, 0
     game["outcome"], game["is_binary"] = ONGOING, True
+    game["loser"], game["resigner"] = NOBODY, NOBODY
     game["opening_plies"] = np.count_nonzero(records.starts[game["start"]] >= 0)
     if game["opening_plies"] == 0:
         game["opening_plies"] = int(uniform(game, OPENING_LENGTH) * (settings["opening_plies"] + 1))

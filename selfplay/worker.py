@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from plyzero.inference.remote_network import RemoteNetwork
 
 LOG_SECONDS: Final = 60.0  # between two log lines about progress
+RESIGNATIONS: Final = ("resigned_games", "tested_resignations", "false_resignations")
+"""Fields of a worker's lines and heartbeat, with `selfplay.resign_below`."""
+
 MADE: Final = "%(games)s games with %(positions)s positions, %(full_positions)s with a full search"  # of a log line
 
 log = logging.getLogger(__name__)
@@ -72,6 +75,7 @@ def run_worker(
             "full_positions_per_second": round(made.per_second(totals["full_positions"], seconds - waited), 1),
             "seconds": round(seconds, 1),
             "waited_seconds": round(waited, 1),
+            **(dict(zip(RESIGNATIONS, games.resignations, strict=True)) if settings.resign_below else {}),
             "refused_games": writer.refused_games,
             "write_error": writer.write_error,
         }

@@ -217,13 +217,17 @@ def gtp(
     seconds: Seconds = None,
     clock: ClockOption = None,
     threads: Threads = None,
+    resign: Annotated[
+        float, typer.Option(min=0, max=1, metavar="X", help="A bot resigns when it expects to score less, from 0 to 1.")
+    ] = 0.0,
 ) -> None:
     """Speak the Go Text Protocol (GTP 2) on standard input and output, for Sabaki, GoGui and other controllers."""
     with data_output() as output:
         import numpy as np
 
         from plyzero.gtp.engine import Engine, is_quit
-        from plyzero.play.players import find_player
+        from plyzero.play.players import Bot, find_player
+        from plyzero.play.strength import introduction
 
         if player is not None and (run, net) != (None, None):
             raise UserError("expected one of --run, --net and --player, got several")
@@ -240,7 +244,11 @@ def gtp(
         text = (line.decode(errors="replace") for line in bounded_lines(sys.stdin))
         lines = ArrivingLines(text, is_last=is_quit)
         most = simulations if player is None else getattr(chosen, "simulations", None)
-        engine = Engine(spec, chosen, points=coordinates == "points", write=write, has_input=lines.wait, most=most)
+        if isinstance(chosen, Bot):
+            about = introduction(spec, chosen.strength().text)
+            print(f"plyzero: {spec.name} is played by {chosen.name}. {about}", file=sys.stderr, flush=True)
+        points = coordinates == "points"
+        engine = Engine(spec, chosen, points=points, write=write, has_input=lines.wait, most=most, resign_below=resign)
         for line in lines:
             write(engine.answer(line))
 
@@ -265,6 +273,7 @@ def serve(
     threads: Threads = None,
 ) -> None:
     """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run; or of all games."""
+    from plyzero.play.strength import introduction
     from plyzero.run.directory import open_run
     from plyzero.web.opponents import Opponents
     from plyzero.web.searches import MAX_SECONDS
@@ -296,6 +305,10 @@ def serve(
         address = _address(host, listening)
         watch = f"Watch {run} on {address}run ; " if run else ""
         print(f"Play {spec.name} on {address} ; {watch}Ctrl-C ends the server.", file=output, flush=True)
+        usual = opponents.usual()
+        name = opponents.names()[usual]
+        about = name if usual.startswith("mcts:") else opponents.strengths().get(usual, "not measured")
+        print(f"The opponent is {name}. {introduction(spec, about)}", file=output, flush=True)
         serve_forever(app, listening)
 
 

@@ -13,9 +13,10 @@ from plyzero.commands.common import make_console, make_table, show_progress
 from plyzero.files import read_file, write_file
 from plyzero.lines import MAX_LINE, parse_object
 from plyzero.play.agents import Forfeit
-from plyzero.play.analysis import move_infos, root_info
+from plyzero.play.analysis import is_hopeless, move_infos, root_info
 from plyzero.play.players import Bot, Player, begin_game, choices
 from plyzero.play.session import SIDES, Session
+from plyzero.play.strength import introduction
 from plyzero.rules.chance import first_decision
 from plyzero.search.slots import at_intervals
 from plyzero.threads import Thread
@@ -33,6 +34,7 @@ HELP = """Type the name of a move, as listed by `legal`, or a command:
   undo       take back your last move and the bot's reply
   thoughts   show or hide the search results of the bot
   resign     resign the game
+  accept     accept that the bot resigns, once it offers to
   new        start a new game with sides swapped
   save FILE  save the game to a file
   load FILE  continue a saved game
@@ -48,7 +50,7 @@ class Terminal:
         self.session, self.bot = session, bot
         self.last_search: tuple[Game, SearchResult] | None = None  # of the bot, before its last move
         self.is_outdated = True  # the board on the screen
-        self.shows_searches = False
+        self.shows_searches = self.offers_to_resign = False
         self.warming = Thread(self.warm_up, name="warm-up")
         self.console = make_console()
         self.commands: dict[str, Callable[[str], None]] = {
@@ -59,6 +61,7 @@ class Terminal:
             "undo": self.undo,
             "thoughts": self.toggle_searches,
             "resign": self.resign,
+            "accept": self.accept,
             "new": lambda _: self.start(Session(self.session.game, 1 - self.session.person)),
             "save": self.save,
             "load": self.load,
@@ -92,7 +95,8 @@ class Terminal:
             self.say(f"Rolled: {' '.join(session.last_rolls)}.")
         self.say(f"\n{session.position}")
         if session.outcome:
-            how = " by resignation" if session.resigned else " by forfeit" if session.forfeited else ""
+            resigned = session.resigned or session.bot_resigned
+            how = " by resignation" if resigned else " by forfeit" if session.forfeited else ""
             verdict = {1: "You win", 0: "A draw", -1: "The bot wins"}[session.outcome.value(session.person)]
             lead = abs(session.outcome.lead(0))
             by = f" by {lead:g} point{'s' * (lead != 1)}" if lead else ""
@@ -103,6 +107,8 @@ class Terminal:
     def begin(self) -> None:
         """Print the game, the players and how to get help."""
         self.say(f"{self.session.game.name}: {self.sides()}; the bot is {self.bot.name}.")
+        if isinstance(self.bot, Bot):
+            self.say(introduction(self.session.game, self.bot.strength().text))
         self.say("Type a move, or help for the list of commands.")
 
     def ask(self) -> bool:
@@ -152,10 +158,13 @@ class Terminal:
             result = self.search(position, self.bot)
         self.last_search = (position, result)
         action = self.bot.select_action(result)
+        offered, self.offers_to_resign = self.offers_to_resign, is_hopeless(result)
         self.say(f"The bot plays {position.action_name(action)}; it expects {_expectation(position, result)}.")
         self.play(action)
         if self.shows_searches:
             self.show_search(position, result)
+        if self.offers_to_resign and not offered and not self.session.outcome:
+            self.say("The bot sees no chance left: accept its resignation with `accept`, or play on.")
 
     def search(self, position: Game, bot: Bot) -> SearchResult:
         """Return the bot's search result for `position`; show the progress of the search meanwhile."""
@@ -192,8 +201,9 @@ class Terminal:
 
     def undo(self, _: str) -> None:
         """Take back a resignation, or the person's last move and all later moves."""
-        if self.session.resigned or self.session.undo():
-            self.session.resigned, self.is_outdated = False, True
+        if self.session.resigned or self.session.bot_resigned or self.session.undo():
+            self.session.resigned = self.session.bot_resigned = self.offers_to_resign = False
+            self.is_outdated = True
         else:
             self.say("You have not moved yet; there is nothing to take back.")
 
@@ -217,6 +227,13 @@ class Terminal:
             self.say("The game is over already.")
         else:
             self.session.resigned = self.is_outdated = True
+
+    def accept(self, _: str) -> None:
+        """Accept the bot's resignation."""
+        if self.session.outcome or not self.offers_to_resign:
+            self.say("The bot has not offered to resign.")
+        else:
+            self.session.bot_resigned = self.is_outdated = True
 
     def save(self, file: str) -> None:
         """Write the record of the game to a new file."""
@@ -242,7 +259,7 @@ class Terminal:
 
     def start(self, session: Session) -> None:
         """Replace the current game by `session`."""
-        self.session, self.last_search, self.is_outdated = session, None, True
+        self.session, self.last_search, self.is_outdated, self.offers_to_resign = session, None, True, False
         begin_game(self.bot)
         self.say(f"Y{self.sides()[1:]}.")
 

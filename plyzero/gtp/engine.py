@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Final
@@ -19,6 +20,7 @@ from plyzero.gtp.graphics import COLOURS, info_line, parse_request, policy_graph
 from plyzero.gtp.points import LETTERS, Points, Words
 from plyzero.gtp.spelled_game import PASS, SpelledGame
 from plyzero.play.analysis import COLOURS as PLAYERS
+from plyzero.play.analysis import is_hopeless
 from plyzero.play.clock import NO_LIMIT, Clock
 from plyzero.play.players import Bot, Player
 from plyzero.rules.catalog import GameSpec, with_location
@@ -35,6 +37,7 @@ class Engine:
         *,
         points: bool = False,
         most: int | None = None,
+        resign_below: float = 0.0,
         rng: np.random.Generator | None = None,
         write: Callable[[str], None] = lambda text: None,
         has_input: Callable[[float], bool] = lambda seconds: True,
@@ -43,6 +46,7 @@ class Engine:
 
         points:    name moves by the points of the board (plyzero.gtp.points) and not as the game does.
         most:      largest number of simulations of a bot when the controller limits the time; None = no limit.
+        resign_below: `genmove` answers `resign` when a bot expects to score less than this, from 0 to 1.
         rng:       rolls the dice.
         write:     takes what an analysis finds while it goes on.
         has_input: waits up to a number of seconds for further input and returns whether there is some, which ends an
@@ -56,7 +60,7 @@ class Engine:
         self._spelling = self._need_points() if points else None
         self._rng = rng or np.random.default_rng()
         self._clock, self._most = player.clock if isinstance(player, Bot) else None, NO_LIMIT if most is None else most
-        self._write, self._has_input = write, has_input
+        self._write, self._has_input, self._resign_below = write, has_input, resign_below
         self._clear_board()
 
     def answer(self, line: str) -> str:
@@ -150,13 +154,18 @@ class Engine:
             self._moves.enter(move)
 
     def _genmove(self, colour: str) -> str:
-        words = self._choose(colour)
+        words = self._choose(colour, resign_below=self._resign_below)
+        if not words:
+            return "resign"
         word = words[len(self._moves.state.begun)]
         self._moves.enter(word, planned=words)
         return word
 
-    def _choose(self, colour: str) -> Words:
-        """Return the words of the move that the player makes, among them those that have been said of it."""
+    def _choose(self, colour: str, *, resign_below: float = 0.0) -> Words:
+        """Return the words of the move that the player makes, among them those that have been said of it.
+
+        There are none if it resigns.
+        """
         self._check_turn(colour)
         state, position = self._moves.state, self._position
         if position.outcome() is not None:
@@ -166,7 +175,15 @@ class Engine:
         if state.begun:
             begun = " ".join(state.begun)
             raise UserError(f"a move has been begun with {begun}: go on with play, or take it back with undo")
-        action = self._movers[position.to_play].choose_all([position])[0]
+        mover = self._movers[position.to_play]
+        if resign_below and isinstance(mover, Bot):
+            with mover.clock.running() if mover.clock else nullcontext():
+                result = mover.search([position])[0]
+            if is_hopeless(result, resign_below):
+                return ()
+            action = mover.select_action(result)
+        else:
+            action = mover.choose_all([position])[0]
         position.play(action)  # raises an error if it is not legal
         return self._moves.spelled(action)
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 BATCH: Final = 1024
 """Largest number of positions that are searched together."""
 
+HOPELESS: Final = 0.05
+"""The expected score below which a bot offers to resign."""
+
 COLOURS: Final = {"b": 0, "black": 0, "w": 1, "white": 1}
 """Names of the players, as in KataGo and GTP."""
 
@@ -79,6 +82,15 @@ def root_info(position: Game, result: SearchResult) -> RootInfo:
     if result.score is not None:
         info["scoreLead"] = round(result.score, 2)
     return info
+
+
+def is_hopeless(result: SearchResult, below: float = HOPELESS) -> bool:
+    """Return whether the player to move is expected to score less than `below`, from 0 to 1: a reason to resign.
+
+    As in AlphaGo Zero both the value of the position and that of the best action must say so.
+    """
+    of_best = result.q[result.actions == result.best_action()]
+    return (1 + max(result.value, float(np.nan_to_num(of_best, nan=-1).max()))) / 2 < below
 
 
 def answer_queries(

@@ -36,6 +36,12 @@ class Level(NamedTuple):
     def __str__(self) -> str:
         return f"level {self.number} (Elo {self.elo:+.0f}, {self.low:+.0f} to {self.high:+.0f})"
 
+    @property
+    def score(self) -> str:
+        """The score that `elo` stands for, in words."""
+        score, low, high = (100 / (1 + 10 ** (-elo / 400)) for elo in (self.elo, self.low, self.high))
+        return f"scores {score:.0f} % ({low:.0f} to {high:.0f}) against mcts:200"
+
 
 class Card(NamedTuple):
     """The model card of a bot.

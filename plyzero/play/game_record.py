@@ -158,7 +158,8 @@ def _replay(fields: dict[str, object], game: GameSpec) -> GameRecord:
     """Return the game in an object. Raises ValueError if it is not a game of `game`."""
     if "person" in fields:
         session = Session.from_record(game, fields)
-        return GameRecord(session.positions, session.moves, resigned=session.person if session.resigned else None)
+        loser = session.person if session.resigned else 1 - session.person if session.bot_resigned else None
+        return GameRecord(session.positions, session.moves, resigned=loser)
     names = fields.get("moves")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("expected moves as a list of names of actions")
@@ -169,7 +170,8 @@ def _replay(fields: dict[str, object], game: GameSpec) -> GameRecord:
     record = GameRecord(positions, moves, _values(fields, positions[:-1]))
     if fields.get("end") == "resign" and record.winner is None and fields.get("winner") in SIDES:
         return replace(record, resigned=1 - SIDES.index(fields["winner"]))
-    if "winner" in fields and fields.get("end") not in ("truncated", "forfeit") and fields["winner"] != record.winner:
+    is_by_rule = fields.get("end") not in ("truncated", "forfeit", "adjudicated")
+    if "winner" in fields and is_by_rule and fields["winner"] != record.winner:
         told, ended = shown(fields["winner"]), result_of(record)
         raise ValueError(f"winner is {told}, but by the rules of {game.identity} {ended} after these moves")
     return record

@@ -32,7 +32,7 @@ from plyzero.play.clock import (
 )
 from plyzero.play.ratings import MatchResult
 from plyzero.play.rule_based import AlphaBeta, Greedy
-from plyzero.play.strength import UNKNOWN, Strength, strength_of
+from plyzero.play.strength import UNKNOWN, Strength, of_level, strength_of
 from plyzero.rules.catalog import GameSpec, create, load_game, load_object, parse_parameters
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
@@ -294,7 +294,7 @@ class Bot:
                 "model"
             )
         level = card.level(number)
-        return cls.of_model(
+        bot = cls.of_model(
             card.network,
             game,
             simulations=level.simulations,
@@ -303,6 +303,8 @@ class Bot:
             search=UNCHANGED if level == card.levels[-1] else {"solver_nodes": 0},
             name=f"the bundled bot, {level}",
         )
+        bot._strength = lambda _: of_level(level)
+        return bot
 
     @classmethod
     def pure_mcts(cls, game: GameSpec, rng: np.random.Generator, *, simulations: int) -> Self:

@@ -33,6 +33,7 @@ class Session:
     resigned:  whether the person has resigned.
     forfeited: whether the other player has failed to move.
     rng:       rolls the dice, as soon as chance moves.
+    bot_resigned: whether the other player has resigned, and the person has accepted that.
     """
 
     game: GameSpec
@@ -42,6 +43,7 @@ class Session:
     resigned: bool = False
     forfeited: bool = False
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
+    bot_resigned: bool = False
 
     def __post_init__(self) -> None:
         self.positions = self.positions or [self.game.start]
@@ -55,7 +57,7 @@ class Session:
     @property
     def outcome(self) -> Outcome | None:
         """The outcome by the rules, by resignation or by forfeit; None while the game goes on."""
-        if self.resigned or self.forfeited:
+        if self.resigned or self.forfeited or self.bot_resigned:
             return Outcome(1 - self.person if self.resigned else self.person)
         return self.position.outcome()
 
@@ -111,6 +113,7 @@ class Session:
             "moves": action_names(self.positions[0], tuple(self.moves)),
             "result": WINNERS[outcome_code(self.outcome)],
             "resigned": self.resigned,
+            **({"end": "resign"} if self.bot_resigned else {}),
         }
 
     @classmethod
@@ -125,7 +128,9 @@ class Session:
             raise ValueError("expected moves as a list of action names, and person as first or second")
         game = game.starting_at(record.get("start", ""))
         positions, actions = play_named(game.start, moves)
-        return cls(game, SIDES.index(person), positions, actions, bool(record.get("resigned")))
+        resigned = bool(record.get("resigned"))
+        gave_up = not resigned and record.get("end") == "resign"
+        return cls(game, SIDES.index(person), positions, actions, resigned, bot_resigned=gave_up)
 
     def _roll(self) -> None:
         _, rolls = roll_dice(self.position, self.rng)

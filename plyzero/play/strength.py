@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from plyzero.play.bundled_bots import find_card
+from plyzero.play.bundled_bots import Level, find_card
 from plyzero.play.ratings import MatchResult
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.models import read_scores
@@ -40,8 +41,12 @@ def strength_of(path: Path, game: GameSpec, step: int) -> Strength:
     card = find_card(game)
     if card is None or card.network != path:
         return UNKNOWN
-    best = max(card.levels, key=lambda level: level.elo)
-    return Strength(f"the bundled bot, {best}; 0 Elo is mcts:200", judges=best.low > 0)
+    return of_level(max(card.levels, key=lambda level: level.elo))
+
+
+def of_level(level: Level) -> Strength:
+    """Return the strength of a bundled bot at a level."""
+    return Strength(f"the bundled bot, level {level.number}, {level.score}", judges=level.low > 0)
 
 
 def _of_run(metrics: Path, step: int) -> Strength:
@@ -65,6 +70,17 @@ def _of_run(metrics: Path, step: int) -> Strength:
     text = f"{newer}step {measured} scored {result} in {result.games} games against mcts:{rollouts}"
     # It judges the moves of a game once it has beaten pure MCTS with at least 100 rollouts.
     return Strength(text, judges=any(each.interval()[0] > 0.5 for n, each in scores.items() if n >= 100))
+
+
+def introduction(game: GameSpec, text: str) -> str:
+    """Return the `text` of a Strength as a sentence for people; of pure MCTS what it is worth, as measured, and how to
+    train a network.
+    """
+    if text.startswith("pure MCTS"):
+        worth = "with 1000 rollouts it lost 40-0 at Breakthrough to a network trained for 3 minutes"
+        return f"It knows the rules alone: {worth}. Train one: plyzero train {shlex.quote(game.name)} --run DIR"
+    _, scores, rest = text.partition("scores ")
+    return f"{f'It scores {explained(rest)}' if scores else f'Its strength: {explained(text)}'}."
 
 
 def explained(text: str) -> str:

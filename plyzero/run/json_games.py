@@ -16,13 +16,16 @@ from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, replay_game
 from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
 from plyzero.rules.notation import action_names, play_named
-from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, TRUNCATED, UNKNOWN_SCORE, Games, score_of
+from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, RESIGNED, TRUNCATED, UNKNOWN_SCORE, Games, score_of
 
 VERSION: Final = 1
 """Format version of the objects; docs/formats.md lists the fields."""
 
 WINNERS: Final = {DRAW: "draw", ONGOING: None, 0: "first", 1: "second"}
 """Outcome code -> the field `winner`."""
+
+ENDS: Final = {BY_RULE: "rule", TRUNCATED: "truncated", RESIGNED: "resign"}
+"""The `end` of a record -> the field `end`; a draw that the rules do not give was adjudicated."""
 
 UNPROVEN: Final = 2
 """The `proven` of every position: UNPROVEN of plyzero.search.tree."""
@@ -46,7 +49,7 @@ def games_to_json(games: Games, start: Game) -> Iterator[dict[str, Any]]:
             "moves": action_names(start, tuple(moves)),
             "winner": WINNERS[int(game["winner"])],
             **({"score": None if game["score"] == UNKNOWN_SCORE else float(game["score"])} if start.max_score else {}),
-            "end": "truncated" if game["end"] == TRUNCATED else "rule",
+            "end": "adjudicated" if (game["end"], game["winner"]) == (RESIGNED, DRAW) else ENDS[int(game["end"])],
             "opening_plies": int(game["opening_plies"]),
             "players": positions["to_play"].tolist(),
             "values": [round(float(value), 4) for value in positions["root_value"]],
@@ -124,7 +127,7 @@ def _import_game(line: bytes, game: GameSpec) -> Games:
 
 
 def _result(found: dict[str, object], moves: int, winner: int, *, is_long: bool) -> tuple[int, int]:
-    """Return the winner and the end of a game as records have them: of a resigned one, the winner that is given.
+    """Return the winner and the end of a game as records have them: if it was resigned or adjudicated, as is given.
 
     moves:   the number of its moves.
     winner:  the code of the outcome by the rules.
@@ -137,10 +140,11 @@ def _result(found: dict[str, object], moves: int, winner: int, *, is_long: bool)
     if given not in WINNERS.values():
         raise ValueError(f"expected the winner, one of first, second and draw, got {shown(given)}")
     if winner == ONGOING:
-        if found.get("end") == "resign" and given in ("first", "second"):
-            return ("first", "second").index(given), TRUNCATED
+        end = "resign" if found.get("resigned") is True else found.get("end")
+        if given and (end == "adjudicated" or (end == "resign" and given != "draw")):
+            return next(code for code, name in WINNERS.items() if name == given), RESIGNED
         if given is not None or found.get("end") != "truncated" or not is_long:
-            hint = '; of one that a player resigned, the end is "resign"' if given else ""
+            hint = '; the end of one that a player resigned is "resign", or else "adjudicated"' if given else ""
             raise ValueError(f"the game is not over after its {moves} moves{hint}")
         return ONGOING, TRUNCATED
     if given != WINNERS[winner]:

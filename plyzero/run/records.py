@@ -25,6 +25,9 @@ BY_RULE: Final = 0
 TRUNCATED: Final = 1
 """The `end` of a game that was truncated at max_plies and has no winner."""
 
+RESIGNED: Final = 2
+"""The `end` of a game whose winner the final position does not show: a player has resigned, or it was adjudicated."""
+
 FOREIGN_FENCE: Final = 2**32 - 1
 """The `model_fence` of moves that a model of another run has evaluated; its `model_step` is then 1."""
 
@@ -38,7 +41,7 @@ GAME: Final = np.dtype(
         ("id", "u8"),  # unique in the run
         ("positions", "u4"),  # one per ply
         ("winner", "i1"),  # 0 or 1, DRAW, or ONGOING if it was truncated
-        ("end", "u1"),  # BY_RULE or TRUNCATED
+        ("end", "u1"),  # BY_RULE, TRUNCATED or RESIGNED
         ("seed", "u8"),  # of all random numbers of self-play; the actions alone replay the game
         ("opening_plies", "u2"),  # moves at the start, random or given
         ("score", "f4"),  # points by which the winner leads; UNKNOWN_SCORE; 0 in a game without points
@@ -252,7 +255,7 @@ def find_valid(games: Games, num_actions: int) -> tuple[NDArray[np.bool_], str |
     rules = {
         "game/positions": game["positions"] > 0,
         "game/winner": np.isin(game["winner"], (ONGOING, DRAW, 0, 1)),
-        "game/end": game["end"] <= TRUNCATED,
+        "game/end": (game["end"] <= RESIGNED) & ((game["end"] != RESIGNED) | (game["winner"] != ONGOING)),
         "game/opening_plies": game["opening_plies"] <= game["positions"],
         "game/score": (game["score"] == UNKNOWN_SCORE) | ((game["score"] >= 0) & np.isfinite(game["score"])),
         "position/num_legal": legal > 0,

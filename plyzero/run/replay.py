@@ -21,7 +21,7 @@ from plyzero.rules.chance import replay_game
 from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
 from plyzero.run import journals
 from plyzero.run.directory import KEY, Run, RunDirectory, open_run, to_path
-from plyzero.run.records import FOREIGN_FENCE, TRUNCATED, UNKNOWN_SCORE, Games, JournalName, score_of
+from plyzero.run.records import BY_RULE, FOREIGN_FENCE, RESIGNED, UNKNOWN_SCORE, Games, JournalName, score_of
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
 from plyzero.run.zarr_zip import MAX_BYTES, Archive
 
@@ -187,7 +187,7 @@ def _compare(position: Game, record: np.void, legal: NDArray[np.uint32], seen: N
 def _compare_end(position: Game, game: np.void) -> str | None:
     """Return how the final position differs from the record of the game; None if it does not."""
     then, now = int(game["winner"]), outcome_code(position.outcome())
-    if then == now and (now == ONGOING) == (game["end"] == TRUNCATED):
+    if (then == now or game["end"] == RESIGNED) and (now == ONGOING) == (game["end"] != BY_RULE):
         recorded, score = game["score"], np.float32(score_of(position.outcome(), position))
         is_right = recorded in (UNKNOWN_SCORE, score)
         return None if is_right else f"the score: recorded {recorded:g}, by the rules {score:g}"

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from plyzero.errors import UserError, shown
-from plyzero.play.bundled_bots import Level, find_card
+from plyzero.play.bundled_bots import find_card
 from plyzero.play.clock import DEFAULT_SIMULATIONS, Clock
 from plyzero.play.players import Bot, Player, find_player
 from plyzero.play.strength import explained, strength_of
@@ -87,7 +87,7 @@ class Opponents:
 
     def strengths(self) -> dict[str, str]:
         """Return what has been measured of the opponents, by id, for people."""
-        found = {f"level:{each.number}": _score_of(each) for each in self._card.levels} if self._card else {}
+        found = {f"level:{each.number}": explained(each.score) for each in self._card.levels} if self._card else {}
         step = self.newest_step()
         if self._run and step is not None:
             measured = explained(strength_of(self._run, self.game, step).text)
@@ -174,9 +174,3 @@ class Opponents:
         if path is None:
             return Bot.at_level(self.game, int(model), threads=self._threads)
         return Bot.of_model(path, self.game, model=model, threads=self._threads)
-
-
-def _score_of(level: Level) -> str:
-    """Return the score that a level's Elo difference to mcts:200 stands for."""
-    score, low, high = (100 / (1 + 10 ** (-elo / 400)) for elo in (level.elo, level.low, level.high))
-    return explained(f"scores {score:.0f} % ({low:.0f} to {high:.0f}) against mcts:200")

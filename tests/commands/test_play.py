@@ -161,6 +161,20 @@ def test_a_resignation_ends_the_game_and_can_be_taken_back(screen: Screen):
     assert screen.terminal.session.outcome is None
 
 
+def test_a_bot_without_a_chance_offers_to_resign_and_the_person_decides(screen: Screen, tmp_path: Path):
+    file = tmp_path / "game.json"
+    screen.terminal.bot = Bot("b", TIC_TAC_TOE, toys.Constant(9, 0.0, 0.02, 0.98), simulations=0)
+    shown = screen.types("accept", "a1", "b1", "accept", f"save {file}", "undo", bot="c3 b2")
+    before = shown.split("Your move: ")[1]
+    assert "The bot has not offered to resign." in before
+    assert shown.count("The bot sees no chance left: accept its resignation with `accept`, or play on.") == 1
+    assert "You win by resignation." in shown
+    assert screen.terminal.session.outcome is None
+    record = json.loads(file.read_text())
+    assert (record["result"], record["resigned"], record["end"]) == ("first", False, "resign")
+    assert Session.from_record(TIC_TAC_TOE, record).outcome == Outcome(0)
+
+
 def test_a_new_game_swaps_the_sides(screen: Screen):
     shown = screen.types("a1", "new", bot="c3 b2")
     assert "You move second.\n" in shown

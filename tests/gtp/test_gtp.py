@@ -468,3 +468,14 @@ def test_gogui_is_shown_the_policy_and_the_values():
     values = say(asked, "plyzero-values")[0]
     assert "B1 100" in values.split("\n")[1]
     assert "black wins with 100 % and draws with 0 %" in values
+
+
+def test_a_bot_resigns_only_if_the_controller_allows_it_and_the_position_is_hopeless():
+    game = load_game("tic-tac-toe")
+    lost, even = (Bot("b", game, Constant(9, *wdl), simulations=0) for wdl in ((0.02, 0.02, 0.96), (0.1, 0.2, 0.7)))
+    assert say(engine(game, lost, resign_below=0.05), "genmove b", "showboard")[0] == "resign"
+    for bot, below in ((lost, 0.0), (lost, 0.03), (even, 0.05)):
+        assert say(engine(game, bot, resign_below=below), "genmove b") != ["resign"]
+    asked = engine(game, lost, resign_below=0.05)
+    assert say(asked, "genmove b", "play b b2", "genmove w")[::2] == ["resign", "resign"]
+    assert say(asked, "reg_genmove w") != ["resign"]

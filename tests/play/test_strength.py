@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from plyzero.commands.terminal import Terminal
 from plyzero.play.analysis import answer_queries
 from plyzero.play.players import Bot
 from plyzero.play.session import Session
-from plyzero.play.strength import UNKNOWN, strength_of
+from plyzero.play.strength import UNKNOWN, introduction, strength_of
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run
 from plyzero.run.metrics import append_line
@@ -91,7 +92,7 @@ def test_scores_that_cannot_be_read_are_no_error(run: Run, monkeypatch: pytest.M
 def test_bundled_bots_have_the_strength_on_their_cards_and_files_none(run: Run, tmp_path: Path):
     for name in ("tic-tac-toe", "connect-four", "othello(size=6)"):
         text, judges = Bot.at_level(load_game(name)).strength()
-        assert (text.startswith("the bundled bot, level "), text.endswith("; 0 Elo is mcts:200"), judges) == (True,) * 3
+        assert (text.startswith("the bundled bot, level "), text.endswith(" against mcts:200"), judges) == (True,) * 3
     file = tmp_path / "bot.onnx"
     file.write_bytes(untrained(run))
     assert Bot.load(file).strength() == UNKNOWN
@@ -99,6 +100,20 @@ def test_bundled_bots_have_the_strength_on_their_cards_and_files_none(run: Run, 
         "pure MCTS with 50 rollouts",
         True,
     )
+
+
+def test_a_player_is_introduced_with_its_strength_and_pure_search_with_the_way_to_a_better_one():
+    level = Bot.at_level(GAME, 1).strength().text
+    assert level.startswith("the bundled bot, level 1, scores ")
+    assert re.fullmatch(r"It scores \d+ % \(\d+ to \d+\) against pure MCTS \(200 .*\)\.", introduction(GAME, level))
+    assert introduction(GAME, "step 3 scored 9%") == "Its strength: step 3 scored 9%."
+    hex_game = load_game("hex(size=5)")
+    pure = Bot.pure_mcts(hex_game, np.random.default_rng(), simulations=50).strength().text
+    introduced = introduction(hex_game, pure)
+    assert introduced.startswith(
+        "It knows the rules alone: with 1000 rollouts it lost 40-0 at Breakthrough to a network "
+    )
+    assert introduced.endswith(". Train one: plyzero train 'hex(size=5)' --run DIR")
 
 
 def test_a_review_is_by_pure_search_until_the_network_has_beaten_it(run: Run):

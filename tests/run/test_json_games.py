@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.random_game import random_move
 from plyzero.run.json_games import Fault, games_to_json, import_games
-from plyzero.run.records import BY_RULE, TRUNCATED, Games, find_valid
+from plyzero.run.records import BY_RULE, RESIGNED, TRUNCATED, Games, find_valid
+from plyzero.run.replay import find_disagreement
 from plyzero.run.segments import read_segment
 from plyzero.search.tree import PUCT, UNPROVEN
 from plyzero.settings import SearchSettings, TrainerSettings
@@ -109,8 +111,30 @@ def test_a_player_may_have_resigned_and_a_draw_has_a_second_name():
     lost, even = import_games([json.dumps(each).encode() for each in (resigned, drawn)], GAME)
     assert isinstance(lost, Games)
     assert isinstance(even, Games)
-    assert (lost.games["winner"], lost.games["end"], len(lost.positions)) == (1, TRUNCATED, 3)
+    assert (lost.games["winner"], lost.games["end"], len(lost.positions)) == (1, RESIGNED, 3)
     assert (even.games["winner"], even.games["end"]) == (DRAW, BY_RULE)
+
+
+@pytest.mark.parametrize(
+    ("fields", "winner", "end"),
+    [
+        ({"winner": "first", "end": "resign"}, 0, "resign"),
+        ({"winner": "first", "end": "adjudicated"}, 0, "resign"),
+        ({"winner": "draw", "end": "adjudicated"}, DRAW, "adjudicated"),
+        ({"result": "second", "resigned": True, "person": "first"}, 1, "resign"),
+    ],
+)
+def test_a_result_that_the_final_position_does_not_show_is_kept(fields: dict[str, Any], winner: int, end: str):
+    (games,) = import_games([json.dumps({"moves": ["b2", "a1", "a3"], **fields}).encode()], GAME)
+    assert isinstance(games, Games)
+    assert (games.games["winner"], games.games["end"]) == (winner, RESIGNED)
+    assert find_valid(games, 9)[1] is None
+    (line,) = games_to_json(games, GAME.start)
+    assert line["end"] == end
+    (again,) = import_games([json.dumps(line).encode()], GAME)
+    assert isinstance(again, Games)
+    assert again.games.tobytes() == games.games.tobytes()
+    assert find_disagreement(games, GAME.start) is None
 
 
 @pytest.mark.parametrize(
@@ -131,7 +155,10 @@ def test_a_player_may_have_resigned_and_a_draw_has_a_second_name():
         ({"moves": [1]}, "expected moves, a list of names"),
         ({"moves": ["a1", "a1"]}, "move 2: expected one of "),
         ({"moves": [*WON["moves"], "c3"]}, "move 6, 'c3': the game is already over"),
-        ({"moves": WON["moves"][:-1]}, "the game is not over after its 4 moves; of one that a player resigned, "),
+        (
+            {"moves": WON["moves"][:-1]},
+            "the game is not over after its 4 moves; the end of one that a player resigned is ",
+        ),
         ({"moves": [], "winner": None}, "the game is not over after its 0 moves"),
         ({"moves": [], "winner": "draw", "end": "resign"}, "the game is not over after its 0 moves; "),
         (

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.game import DRAW, Game
-from plyzero.run.records import TRUNCATED, Games
+from plyzero.run.records import BY_RULE, Games
 from plyzero.search.tree import UNPROVEN
 
 NEWEST_POSITIONS: Final = 32_768  # that are compared
@@ -132,7 +132,7 @@ class ConsistencyCheck:
         legal = np.add.reduceat(self._of_action[games.moves["action"]], first_move, axis=0)
         played = self._of_action[position["action"]]
 
-        is_truncated = np.repeat(games.games["end"], games.games["positions"]) == TRUNCATED
+        ends_by_rule = np.repeat(games.games["end"], games.games["positions"]) == BY_RULE
         winner = np.repeat(games.games["winner"], games.games["positions"])
         result = np.where(winner == DRAW, 1, np.where(winner == position["to_play"], 2, 3)).astype(np.uint64)
         follows, following = np.arange(count - 1), np.arange(1, count)
@@ -146,7 +146,7 @@ class ConsistencyCheck:
             legal=legal,
             move=_mix(observation) + played,
             effect=effect,
-            has_effect=np.zeros(count, np.bool_) if self._has_dice else ~is_last | ~is_truncated,
+            has_effect=np.zeros(count, np.bool_) if self._has_dice else ~is_last | ends_by_rule,
             proven=np.where(position["search"] > 0, position["proven"], UNPROVEN).astype(np.int8),
         )
 

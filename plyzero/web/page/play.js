@@ -287,7 +287,7 @@ function Records({ about, game, position, players, onLoad, onError, say }) {
       await get("position", { moves: record.moves.join(" "), start: record.start ?? "" });
       const sides = SIDES.map((side) => (side === record.person ? "you" : about.opponent));
       onLoad({ moves: record.moves, at: record.moves.length, first: sides[0], second: sides[1], start: record.start ?? "",
-        resigned: record.resigned ? SIDES.indexOf(record.person) : null });
+        resigned: record.resigned ? SIDES.indexOf(record.person) : record.end === "resign" ? 1 - SIDES.indexOf(record.person) : null });
       say("The game was loaded.");
     } catch (problem) {
       onError(`${chosen.name} cannot be loaded: ${problem.message}`);
