@@ -92,6 +92,7 @@ class BatchTensors(NamedTuple):
     board: Tensor
 
 
-def to_device(batch: Batch, device: torch.device) -> BatchTensors:
-    """Return `batch` as tensors on `device`."""
-    return BatchTensors(*(torch.from_numpy(field).to(device, non_blocking=True) for field in batch))
+def to_device(batch: Batch | BatchTensors, device: torch.device) -> BatchTensors:
+    """Return `batch` as tensors on `device`, without waiting if it lies in page-locked memory."""
+    tensors = batch if isinstance(batch, BatchTensors) else map(torch.from_numpy, batch)
+    return BatchTensors(*(each.to(device, non_blocking=True) for each in tensors))
