@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -313,6 +314,9 @@ def _runs_on(provider: str) -> bool:
     """Return whether an execution provider works, tried with a graph that copies a number."""
     import onnx
 
+    if provider == GPU and (preload := getattr(onnxruntime, "preload_dlls", None)):  # since version 1.21
+        with redirect_stdout(sys.stderr):
+            preload()  # CUDA and cuDNN, if pip has installed them, where only torch would find them
     x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xy")
     graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "copy", [x], [y])
     model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)])

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from plyzero.errors import FailedError, ModelRefusedError
 from plyzero.files import interval, list_files
 from plyzero.network.model_loader import load_model
-from plyzero.network.onnx_network import Network, has_gpu
+from plyzero.network.onnx_graph import MAX_BATCH
+from plyzero.network.onnx_network import SMALLEST_BATCH, Network, has_gpu
 from plyzero.ops.failures import describe_log
 from plyzero.ops.processes import Child
 from plyzero.run.budget import read_done
@@ -45,10 +46,6 @@ PREVIOUS_SECONDS: Final = 30.0
 
 REPEAT_SECONDS: Final = 300.0
 """Time after which a warning that differs only in its numbers is shown again, in seconds."""
-
-
-GPU_BATCH: Final = 1024
-"""Number of positions in a full batch of the evaluator that `train` starts on a GPU."""
 
 
 class ChildFailedError(FailedError):
@@ -329,7 +326,9 @@ def children(
         serving: list[str] = []
         if workers and device != "cpu" and (port := _find_port(run, notify=notify)):
             serving = ["--evaluator", f"127.0.0.1:{port}"]
-            arguments = ["evaluator", *common, "--port", str(port), "--max-batch", str(GPU_BATCH)]
+            half = max(SMALLEST_BATCH, workers * run.settings.selfplay.parallel_games // 2)  # the rest plays meanwhile
+            batch = min(MAX_BATCH, 1 << (half.bit_length() - 1))
+            arguments = ["evaluator", *common, "--port", str(port), "--max-batch", str(batch)]
             running.append(Child("evaluator", arguments, run.logs / "evaluator.log"))
         for each in range(workers):
             name = f"w{each}"

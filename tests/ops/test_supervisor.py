@@ -333,7 +333,7 @@ def test_on_a_gpu_one_evaluator_uses_it_for_all_workers(run: Run, monkeypatch: p
     assert list(found) == ["trainer", "evaluator", "w0", "w1"]
     command, options = parsed(found["evaluator"].arguments)
     assert (command, options["run"], options["host"]) == ("evaluator", run.root, "127.0.0.1")
-    assert options["max_batch"] == supervisor.GPU_BATCH
+    assert options["max_batch"] == 64
     for name in ("w0", "w1"):
         assert parsed(found[name].arguments)[1]["evaluator"] == f"127.0.0.1:{options['port']}"
     assert {name: each.sees_gpus for name, each in found.items()} == {
@@ -342,6 +342,15 @@ def test_on_a_gpu_one_evaluator_uses_it_for_all_workers(run: Run, monkeypatch: p
         "w0": False,
         "w1": False,
     }
+
+
+@pytest.mark.parametrize(("workers", "games", "batch"), [(1, 8, 64), (14, 256, 1024), (16, 256, 2048), (64, 512, 4096)])
+def test_a_batch_has_half_of_all_games_while_the_others_go_on(
+    run: Run, monkeypatch: pytest.MonkeyPatch, workers: int, games: int, batch: int
+):
+    run = open_run(run.root, options=[f"selfplay.parallel_games={games}"])
+    found, _ = started_on_a_gpu(run, monkeypatch, workers=workers)
+    assert parsed(found["evaluator"].arguments)[1]["max_batch"] == batch
 
 
 @pytest.mark.parametrize("why", ["device", "reproducible", "scores", "no grpc"])
