@@ -116,8 +116,8 @@ def training(run: Run, seconds: float) -> dict[str, Any]:
         games += playing.run(Uniform(run.game.start.num_actions), fence=0, step=0)
     parts, window = make_parts(run.game, settings), Window(run.game.start)
     start = run.game.start if settings.network.points else None
-    about = {"search": settings.search, "trainer": settings.trainer, "make_targets": parts.make_targets}
-    window.add("games", make_samples(Games.concatenate(games), start=start, **about), size=sys.maxsize)
+    make = partial(make_samples, search=settings.search, trainer=settings.trainer, make_targets=parts.make_targets)
+    window.add("games", make(Games.concatenate(games), start=start), size=sys.maxsize)
     learner = Learner(parts.network, parts.loss, settings.trainer, device)
     sample = partial(window.sample, settings.trainer.batch_size, np.random.default_rng(0))
     sampler = Sampler(sample, ahead=device.type == "cuda")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import torch
@@ -94,5 +95,5 @@ class BatchTensors(NamedTuple):
 
 def to_device(batch: Batch | BatchTensors, device: torch.device) -> BatchTensors:
     """Return `batch` as tensors on `device`, without waiting if it lies in page-locked memory."""
-    tensors = batch if isinstance(batch, BatchTensors) else map(torch.from_numpy, batch)
+    tensors: Iterable[Tensor] = batch if isinstance(batch, BatchTensors) else map(torch.from_numpy, batch)
     return BatchTensors(*(each.to(device, non_blocking=True) for each in tensors))
