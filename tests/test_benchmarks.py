@@ -132,8 +132,8 @@ def test_games_against_the_perfect_player_count_for_the_other():
 def test_a_simulated_gpu_is_kept_busy_by_enough_workers_and_by_few_only_as_their_costs_allow(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    for name in ("WORKER_COST", "EVALUATOR_COST"):
-        monkeypatch.setattr(evaluator, name, (0.0, 0.0))
+    monkeypatch.setattr(evaluator, "WORKER_COST", (0.0, 0.0))
+    monkeypatch.setattr(evaluator, "EVALUATOR_COST", (0.0, 0.0, 0.0))
     share, batch = evaluator.simulate(rate=1e6, workers=8, games=256)
     assert batch == pytest.approx(1024, rel=0.01)
     assert share == pytest.approx(

@@ -326,9 +326,8 @@ def children(
         serving: list[str] = []
         if workers and device != "cpu" and (port := _find_port(run, notify=notify)):
             serving = ["--evaluator", f"127.0.0.1:{port}"]
-            half = max(SMALLEST_BATCH, workers * run.settings.selfplay.parallel_games // 2)  # the rest plays meanwhile
-            batch = min(MAX_BATCH, 1 << (half.bit_length() - 1))
-            arguments = ["evaluator", *common, "--port", str(port), "--max-batch", str(batch)]
+            batch = str(full_batch(workers, run.settings.selfplay.parallel_games))
+            arguments = ["evaluator", *common, "--port", str(port), "--max-batch", batch]
             running.append(Child("evaluator", arguments, run.logs / "evaluator.log"))
         for each in range(workers):
             name = f"w{each}"
@@ -350,6 +349,15 @@ def children(
         failed = [child for child in running if child not in ended and child.exit_code() != 0]
         if failed and not ended:
             raise ChildFailedError(f"{failed[0].name} failed while it stopped: {_reason(failed[0], run)}")
+
+
+def full_batch(workers: int, games: int) -> int:
+    """Return the number of positions of a full batch for so many workers with `games` each at once.
+
+    It is about half of them all, while the others are played on, and a size to which nothing is padded.
+    """
+    half = max(SMALLEST_BATCH, workers * games // 2)
+    return min(MAX_BATCH, 1 << (half.bit_length() - 1))
 
 
 def _find_port(run: Run, *, notify: Callable[[str], None]) -> int | None:
