@@ -79,8 +79,9 @@ def load_model(
     Raises ModelRefusedError if it is damaged, of another run or not for `game`, and OSError if it cannot be read.
     """
     content = read_model(directory, name)
-    about: dict[str, Any] = {"label": str(name), "fence": name.fence, "step": name.step}
-    load = partial(Network, game=game, threads=threads, largest=largest, **about)
+    load = partial(
+        Network, game=game, label=str(name), fence=name.fence, step=name.step, threads=threads, largest=largest
+    )
     if takes_int8(precision) and (digest := _int8_digest(content)):
         try:
             return check_run(load(read_model(directory, replace(name, digest=digest, int8=True))), run_id)
