@@ -19,8 +19,7 @@ from plyzero.rules.catalog import load_object
 from plyzero.run.directory import KEY, Run
 from plyzero.settings import TrainerSettings
 from trainer.loss import BatchTensors, Loss, Losses, board_loss, score_loss, to_device
-from trainer.parts import make_parts
-from trainer.state import LearnerState, State, load_state
+from trainer.state import LearnerState, State
 from trainer.window import Batch
 
 MOMENTS: Final = ("exp_avg", "exp_avg_sq")  # names of torch's for the means of gradients and of their squares
@@ -209,13 +208,6 @@ def load_weights(learner: Learner, state: State, run: Run) -> None:
             "previous values of network.*, or, if plyzero or the game has changed since, begin a new run with its "
             f"games: plyzero init {shlex.quote(name)} --run NEW --from {shlex.quote(str(run.root))}"
         ) from error
-
-
-def check_resumes(run: Run) -> None:
-    """Raise UserError if the trainer of `run` could not continue from its newest state. Nothing is written."""
-    if state := load_state(run.trainer):
-        parts = make_parts(run.game, run.settings)
-        load_weights(Learner(parts.network, parts.loss, run.settings.trainer, torch.device("cpu")), state, run)
 
 
 class LossesOfNetwork(nn.Module):

@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import asdict
 from functools import partial
@@ -32,8 +32,8 @@ from plyzero.run.metrics import (
     NewLines,
     Rate,
     append_line,
-    read_heartbeat,
     select_scalars,
+    starting_beat,
 )
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
@@ -109,11 +109,11 @@ def run_trainer(
         trainer.end(heartbeat)
 
 
-def starting_beat(run: Run) -> dict[str, object]:
-    """Return the fields of a start: those of the last heartbeat, by whose credit workers know whether to wait."""
-    last: Mapping[str, object] = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
-    own = ("version", "beats", "pid", "host", "thread_error", "done")
-    return {**{key: value for key, value in last.items() if key not in own}, "role": TRAINER, "state": "starting"}
+def check_resumes(run: Run) -> None:
+    """Raise UserError if the trainer of `run` could not continue from its newest state. Nothing is written."""
+    if state := load_state(run.trainer):
+        parts = make_parts(run.game, run.settings)
+        load_weights(Learner(parts.network, parts.loss, run.settings.trainer, torch.device("cpu")), state, run)
 
 
 class Trainer(Learner):
@@ -166,7 +166,7 @@ class Trainer(Learner):
         self._began = self._saved_at = time.monotonic()
         self.ranks: Ranks | None = None
         try:
-            beat = partial(heartbeat.beat, starting_beat(run)) if heartbeat else None
+            beat = partial(heartbeat.beat, starting_beat(run.workers)) if heartbeat else None
             with repeating(beat, 0.2, name="heartbeat of the start") if beat else nullcontext():
                 self._resume()
                 if devices > 1:

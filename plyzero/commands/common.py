@@ -199,7 +199,7 @@ def check_continues(run: Path, options: Sequence[str] | None) -> None:
     opened = open_run(run, options=options or ())
     with suppress(OSError):  # the process that starts then waits for the volume
         if not is_of_network(opened) and any(name.startswith("state-") for name in list_names(opened.trainer)):
-            from trainer.learner import check_resumes
+            from trainer.loop import check_resumes
 
             check_resumes(opened)
 
