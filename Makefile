@@ -10,15 +10,17 @@
 # make test-docker  the containers, where there is a Docker engine with Compose
 # make test-cluster the Kubernetes manifests on a real control plane (`make control-plane` builds one), and buckets of Ceph
 # make bench        write benchmarks/results/speed.md, half an hour
+# make gpu-check    everything that a GPU has to show, in build/gpu-check: a JSON file and a page, half an hour
 # make bots         train the bundled bots again, two hours
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OPENSPIEL := build/openspiel
+GPU := build/gpu
 SERVERS := build/pytriton build/mlserver
 
-.PHONY: demo test test-slow test-memory test-newer test-browser test-docker servers test-cluster control-plane soak attacks bench bots lint clean
+.PHONY: demo test test-slow test-memory test-newer test-browser test-docker servers test-cluster control-plane soak attacks bench gpu-check bots lint clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -69,6 +71,14 @@ control-plane:
 
 bench: $(READY) $(OPENSPIEL)/.ready
 	$(BIN)/python benchmarks/speed.py --write benchmarks/results/speed.md --openspiel $(OPENSPIEL)/bin/python
+
+gpu-check: $(GPU)/.ready
+	$(GPU)/bin/python -m benchmarks.gpu_check connect-four --write build/gpu-check
+
+$(GPU)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(GPU)
+	$(GPU)/bin/pip install --quiet --constraint constraints.txt --editable '.[gpu,train,grpc]'
+	touch $@
 
 bots: $(READY)
 	$(BIN)/python -m benchmarks.strength.bots tic-tac-toe --minutes 1 --exam all

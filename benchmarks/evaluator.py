@@ -5,14 +5,20 @@ python -m benchmarks.evaluator connect-four --rates 5000 20000 100000 --workers 
 Workers play real games in processes of their own. The pretended GPU takes LATENCY + n / rate for a batch of n, and its
 answers follow from the observations alone. Nothing is evaluated but by it, so the share of its rate that is reached is
 what the workers, the transport and the batches leave of it. A few seconds for each row.
+
+python -m benchmarks.evaluator --simulate --rates 500000 1000000 --workers 14
+
+computes the same for a machine of many cores from the costs of a batch, in a few seconds and without processes.
 """
 
 import argparse
+import heapq
 import itertools
 import multiprocessing
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +30,8 @@ from plyzero.inference.evaluation_server import serving
 from plyzero.inference.local_evaluator import LocalEvaluator
 from plyzero.inference.remote_network import RemoteNetwork
 from plyzero.network.model_loader import ModelWatch
+from plyzero.network.onnx_network import SMALLEST_BATCH
+from plyzero.ops.supervisor import full_batch
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run, open_run
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
@@ -32,9 +40,17 @@ from selfplay.games_in_play import GamesInPlay
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["plyzero.inference.evaluation_server", "selfplay.evaluated_games"])
+MAX_BATCH = 1024
 LATENCY = 0.0004
 """Seconds that a batch takes beside its positions: launches and transfers."""
 
+WORKER_COST = 490e-6, 2.1e-6
+EVALUATOR_COST = 60e-6, 15e-6, 0.25e-6
+"""Seconds of a core for a call and for each of its positions, in a worker; for a batch, for each of its calls and for
+each position, in an evaluator. Fitted to this benchmark with two workers of Connect Four on two busy cores: 6.0 and 4.3
+us an evaluation in a worker, 1.1 and 0.5 in the evaluator, with calls of 125 and 222 positions."""
+
+SIMULATED_SECONDS = 1.0
 WARM_SECONDS = 1.5
 LABEL = "000001-000000010-00000000.onnx"
 ENTRIES = 8191
@@ -83,7 +99,7 @@ def serve(
     """Be an evaluator with a pretended GPU until this process ends; its port goes into `port`, if that is 0."""
     run = open_run(root)
     watch: Any = PretendedGpu(run, rate=rate, latency=latency, counts=counts)
-    with Batcher(watch, max_batch=1024, wait_seconds=wait_ms / 1000) as batcher:
+    with Batcher(watch, max_batch=MAX_BATCH, wait_seconds=wait_ms / 1000) as batcher:
         while batcher.label is None:
             time.sleep(0.005)
         with serving(run, batcher, port=port.value, name=f"evaluator.{os.getpid():08x}") as bound:
@@ -106,16 +122,41 @@ def play(root: Path, port: int, number: int, counts: Any, is_grpc: bool) -> None
         counts[:] = [games.evaluations, time.process_time()]
 
 
-def measure(run: Run, *, rate: float, workers: int, seconds: float, wait_ms: float, is_grpc: bool) -> str:
-    """Return a row of the table."""
+def serve_network(root: Path, port: Any, rate: float, latency: float, wait_ms: float, counts: Any) -> None:
+    """Be the evaluator of a run with a model until this process ends; `counts` are those of PretendedGpu, without the
+    seconds in batches."""
+    run = open_run(root)
+    watch = ModelWatch.of(run, threads=1, precision=run.settings.selfplay.precision, largest=MAX_BATCH)
+    with watch, Batcher(watch, max_batch=MAX_BATCH, wait_seconds=wait_ms / 1000) as batcher:
+        while batcher.label is None:
+            time.sleep(0.005)
+        with serving(run, batcher, name=f"evaluator.{os.getpid():08x}") as bound:
+            port.value = bound
+            while True:
+                counts[:] = [batcher.batches, batcher.evaluations, 0.0, time.process_time()]
+                time.sleep(0.02)
+
+
+def measure(
+    run: Run,
+    *,
+    rate: float,
+    workers: int,
+    seconds: float,
+    wait_ms: float = 0.0,
+    is_grpc: bool = False,
+    server: Callable[..., None] = serve,
+) -> dict[str, float]:
+    """Return evaluations/s, the share of the `rate` and of the time in which the GPU is busy, positions in a batch,
+    and microseconds of CPU time for an evaluation in workers and in the evaluator, which is `server`."""
     port, gpu = PROCESSES.Value("i", 0), PROCESSES.Array("d", 4)
     made = [PROCESSES.Array("d", 2) for _ in range(workers)]
-    server = PROCESSES.Process(target=serve, args=(run.root, port, rate, LATENCY, wait_ms, gpu), daemon=True)
-    processes = [server]
+    processes = [PROCESSES.Process(target=server, args=(run.root, port, rate, LATENCY, wait_ms, gpu), daemon=True)]
     try:
-        server.start()
+        processes[0].start()
         while not port.value:
             time.sleep(0.01)
+            assert processes[0].is_alive()
         for number in range(workers):
             arguments = (run.root, port.value, number, made[number], is_grpc)
             processes.append(PROCESSES.Process(target=play, args=arguments, daemon=True))
@@ -133,12 +174,82 @@ def measure(run: Run, *, rate: float, workers: int, seconds: float, wait_ms: flo
             if each.pid:
                 each.kill()
                 each.join()
-    batch = positions / max(1, batches)
-    return (
-        f"| {'gRPC' if is_grpc else 'shared memory'} | {rate:,.0f} | {workers} | {wait_ms:g} "
-        f"| {positions / passed:,.0f} | **{positions / passed / rate:.1%}** | {busy / passed:.1%} | {batch:.0f} "
-        f"| {1e6 * cpu / max(1, played):.1f} | {1e6 * server_cpu / max(1, positions):.1f} |"
-    )
+    return {
+        "evaluations_per_second": positions / passed,
+        "share": positions / passed / rate,
+        "busy": busy / passed,
+        "batch": positions / max(1, batches),
+        "worker_us": 1e6 * cpu / max(1, played),
+        "evaluator_us": 1e6 * server_cpu / max(1, positions),
+    }
+
+
+def padded(positions: int) -> int:
+    """Return the size of the batch in which a GPU evaluates so many positions."""
+    return max(SMALLEST_BATCH, 1 << (positions - 1).bit_length())
+
+
+def simulate(
+    *,
+    rate: float,
+    workers: int,
+    games: int,
+    parts: int = 2,
+    max_batch: int = MAX_BATCH,
+    pads: bool = True,
+    streams: int = 1,
+) -> tuple[float, float]:
+    """Return the share of a GPU's rate that is reached, and the mean number of positions in a batch.
+
+    Each worker, on a core of its own, has its games in `parts`, whose turns alternate: it waits for the answer of one,
+    plays on in it and sends its next leaves. The evaluator takes what has arrived, up to `max_batch`, prepares it and
+    waits for the GPU; with two streams it prepares the next batch meanwhile.
+
+    pads: whether a batch takes the time of the next power of two.
+    """
+    calls = [(number * WORKER_COST[0], number % workers, number // workers) for number in range(workers * parts)]
+    positions = games // parts
+    answered = [[np.inf] * parts for _ in range(workers)]
+    turns, free = [0] * workers, [0.0] * workers
+    evaluator = gpu = 0.0
+    evaluations = batches = 0
+    heapq.heapify(calls)
+    while gpu < SIMULATED_SECONDS:
+        begins, taken = max(evaluator, calls[0][0]), [heapq.heappop(calls)]
+        while calls and calls[0][0] <= begins and (len(taken) + 1) * positions <= max_batch:
+            taken.append(heapq.heappop(calls))
+        size = len(taken) * positions
+        prepared = begins + float(np.dot(EVALUATOR_COST, (1, len(taken), size)))
+        starts = max(prepared, gpu)
+        gpu = starts + LATENCY + (padded(size) if pads else size) / rate
+        evaluator = starts if streams > 1 else gpu
+        evaluations, batches = evaluations + size, batches + 1
+        for _, worker, part in taken:
+            answered[worker][part] = gpu
+            while np.isfinite(at := answered[worker][turns[worker]]):
+                free[worker] = max(free[worker], at) + WORKER_COST[0] + positions * WORKER_COST[1]
+                heapq.heappush(calls, (free[worker], worker, turns[worker]))
+                answered[worker][turns[worker]] = np.inf
+                turns[worker] = (turns[worker] + 1) % parts
+    return evaluations / gpu / rate, evaluations / batches
+
+
+def print_simulated(rates: list[float], workers: list[int], games: int) -> None:
+    """Print a row for each rate and number of workers: the share with, and without, each thing that is to help."""
+    ways: dict[str, dict[str, Any]] = {
+        "as train starts it": {},
+        "--max-batch 4096": {"max_batch": 4096},
+        "batches of one call": {"max_batch": games // 2},
+        "games in one part": {"parts": 1},
+        "not padded": {"pads": False},
+        "two streams": {"streams": 2},
+    }
+    print(f"| rate /s | workers | {' | '.join(ways)} |\n|{'---|' * (2 + len(ways))}")
+    for rate, number in itertools.product(rates, workers):
+        usual = {"rate": rate, "workers": number, "games": games, "max_batch": full_batch(number, games)}
+        found = [simulate(**(usual | way)) for way in ways.values()]
+        cells = [f"{share:.0%}, batch {batch:.0f}" for share, batch in found]
+        print(f"| {rate:,.0f} | {number} | {' | '.join(cells)} |")
 
 
 def main() -> None:
@@ -150,7 +261,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="that are measured for each row")
     parser.add_argument("--wait-ms", type=float, nargs="+", default=[0.0], help="of the evaluator")
     parser.add_argument("--grpc", action="store_true", help="gRPC in turns with shared memory")
+    parser.add_argument("--simulate", action="store_true", help="compute it from the costs of a batch")
     given = parser.parse_args()
+    if given.simulate:
+        print_simulated(given.rates, given.workers, given.games)
+        return
     print("| way | rate /s | workers | --wait-ms | reached /s | share | GPU busy | batch | worker us | evaluator us |")
     print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as directory:
@@ -161,7 +276,13 @@ def main() -> None:
         for rate, workers, wait_ms in itertools.product(given.rates, given.workers, given.wait_ms):
             for is_grpc in (False, True) if given.grpc else (False,):
                 arguments = {"rate": rate, "workers": workers, "wait_ms": wait_ms, "is_grpc": is_grpc}
-                print(measure(run, seconds=given.seconds, **arguments), flush=True)
+                found = measure(run, seconds=given.seconds, **arguments)
+                print(
+                    f"| {'gRPC' if is_grpc else 'shared memory'} | {rate:,.0f} | {workers} | {wait_ms:g} "
+                    "| {evaluations_per_second:,.0f} | **{share:.1%}** | {busy:.1%} | {batch:.0f} "
+                    "| {worker_us:.1f} | {evaluator_us:.1f} |".format(**found),
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -55,7 +55,8 @@ def run_worker(
     heartbeat = Heartbeat(*run.heartbeats(f"{name}.{incarnation}"))
     starts = {"role": "selfplay", "state": "compiling"}
     with repeating(lambda: heartbeat.beat(starts), 0.2, name="heartbeat of the start"):
-        watch = ModelWatch.of(run, threads=settings.threads, precision=settings.precision)
+        largest = settings.parallel_games
+        watch = ModelWatch.of(run, threads=settings.threads, precision=settings.precision, largest=largest)
         games = EvaluatedGames(run, seeds, watch, evaluator)
     on_ready()
     lines = SparseLines(run.metrics / f"worker-{name}.{incarnation}.jsonl")

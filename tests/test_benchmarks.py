@@ -1,5 +1,6 @@
 """The benchmarks run, and count what they should: their figures are made by hand."""
 
+import json
 import subprocess
 import sys
 import time
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import soak, speed
+from benchmarks import evaluator, gpu_check, soak, speed
 from benchmarks.strength import exams, ladder, perfect, score
 from benchmarks.strength.openings import OthelloSolver
 from benchmarks.strength.solver import Solver
@@ -126,3 +127,77 @@ def test_games_against_the_perfect_player_count_for_the_other():
     won = game.start.play(0).play(3).play(1).play(4)  # for the player to move
     assert perfect.play_all([won] * 5, best, chance, begins=True) == ({1: 5}, 1)
     assert perfect.play_all([won] * 5, chance, best, begins=False) == ({-1: 5}, 1)
+
+
+def test_a_simulated_gpu_is_kept_busy_by_enough_workers_and_by_few_only_as_their_costs_allow(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(evaluator, "WORKER_COST", (0.0, 0.0))
+    monkeypatch.setattr(evaluator, "EVALUATOR_COST", (0.0, 0.0, 0.0))
+    share, batch = evaluator.simulate(rate=1e6, workers=8, games=256)
+    assert batch == pytest.approx(1024, rel=0.01)
+    assert share == pytest.approx(
+        1024e-6 / (1024e-6 + evaluator.LATENCY), rel=0.01
+    )  # of what costs nothing but the GPU
+    monkeypatch.setattr(evaluator, "WORKER_COST", (0.0, 20e-6))
+    share, batch = evaluator.simulate(rate=1e6, workers=4, games=256, parts=1)
+    # one after the other: 256 leaves at 20 us, then all of them in a batch of 1024
+    assert batch == pytest.approx(1024, rel=0.01)
+    assert share == pytest.approx(1024 / (256 * 20 + 1024 + 400), rel=0.02)
+
+
+@pytest.mark.parametrize("worse", [{"max_batch": 128}, {"parts": 1, "workers": 2}, {"workers": 2}])
+def test_a_simulated_gpu_does_less_with_fewer_workers_or_smaller_batches(worse: dict):
+    usual = {"rate": 500_000, "workers": 14, "games": 256}
+    best = evaluator.simulate(**usual)[0]
+    assert evaluator.simulate(**(usual | worse))[0] < 0.7 * best
+    assert evaluator.simulate(**usual, streams=2)[0] > best
+
+
+def test_a_page_has_a_section_for_each_part_and_a_table_for_each_list():
+    parts = {"one": {"precision": "fp16", "rates": [{"batch": 1, "per_second": 2}, {"batch": 64, "per_second": 9}]}}
+    report = {"game": "go", "preset": "gpu", "parts": parts | {"two": [{"workers": 1}], "three": {"error": "none"}}}
+    assert (
+        gpu_check.page(report)
+        == """\
+# GPU check of go, preset gpu
+
+## one
+
+* precision: fp16
+
+| batch | per_second |
+|---|---|
+| 1 | 2 |
+| 64 | 9 |
+
+## two
+
+
+| workers |
+|---|
+| 1 |
+
+## three
+
+* error: none
+"""
+    )
+
+
+@pytest.mark.slow
+def test_the_gpu_check_runs_without_a_gpu_and_leaves_a_page(tmp_path: Path):
+    command = [sys.executable, "-m", "benchmarks.gpu_check", "tic-tac-toe", "--quick", "--write", str(tmp_path)]
+    subprocess.run(command, check=True)
+    parts = json.loads((tmp_path / "gpu-check.json").read_text())["parts"]
+    assert [*parts] == ["machine", "network alone", "workers through one evaluator", "one worker alone", "training"]
+    assert not {name: found["error"] for name, found in parts.items() if "error" in found}
+    alone, (through,) = parts["network alone"], parts["workers through one evaluator"]
+    assert [each["batch"] for each in alone["rates"]] == [1, 64]
+    assert alone["largest_difference_of_probabilities"] < 0.01
+    assert through["workers"] == 1
+    assert 1 <= through["batch"] <= 16  # its games, in two halves
+    assert 0 < through["share"] < 1
+    assert parts["training"]["steps_per_second"] > 0
+    page = (tmp_path / "gpu-check.md").read_text()
+    assert all(f"\n## {name}\n" in page for name in parts)

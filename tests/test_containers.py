@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from plyzero.machine import usable_cores
 from plyzero.ops.status import find_stalled_process
 from plyzero.run.metrics import Heartbeat
 from plyzero.settings import RENAMED, Settings
+from tests.helpers.cli import parsed
 
 ROOT = Path(__file__).parent.parent
 COMPOSE = (ROOT / "compose.yaml").read_text()
@@ -51,6 +53,38 @@ def test_the_trainers_container_alone_has_a_priority():
     assert re.findall(r"^  (\w+):$(?:\n(?!  \w).*)*?\n    cpu_shares: (\d+)", COMPOSE, re.MULTILINE) == [
         ("trainer", "10240")
     ]
+
+
+def test_with_a_gpu_workers_send_their_positions_to_the_one_evaluator_that_uses_it():
+    plain, found = (
+        yaml.safe_load((ROOT / name).read_text())["services"] for name in ("compose.yaml", "compose.gpu.yaml")
+    )
+    commands = {
+        name: parsed([re.sub(r"\$\{\w+:-(.*?)\}", r"\1", word) for word in service["command"]])
+        for name, service in found.items()
+        if "command" in service
+    }
+    assert {name: command for name, (command, _) in commands.items()} == {
+        name: name for name in ("selfplay", "trainer", "evaluator")
+    }
+    assert len({(str(options["run"]), options["game"], options["preset"]) for _, options in commands.values()}) == 1
+    (host, _, port) = commands["selfplay"][1]["evaluator"].partition(":")
+    assert (host, int(port)) == ("127.0.0.1", commands["evaluator"][1]["port"])
+    assert commands["trainer"][1]["device"] == "cuda"
+    for name in ("selfplay", "trainer"):
+        assert found[name]["command"][: len(plain[name]["command"])] == plain[name]["command"]
+    assert found["evaluator"]["extends"] == {"file": "compose.yaml", "service": "trainer"}
+    gpus = {name: each.get("deploy", {}).get("resources", {}).get("reservations") for name, each in found.items()}
+    (device,) = gpus["trainer"]["devices"]
+    assert (device["driver"], device["count"], device["capabilities"]) == ("nvidia", 1, ["gpu"])
+    assert (gpus["evaluator"], gpus["selfplay"], gpus["rater"]) == (gpus["trainer"], None, None)
+    for each in found.values():
+        assert "grpc" in each["build"]["args"]["EXTRAS"]
+        assert ("ACCELERATOR" in each["build"]["args"]) == each["image"].endswith("-cuda")
+    images = {name: each["image"] for name, each in found.items()}
+    assert images["trainer"] == images["evaluator"]
+    assert images["selfplay"] == images["rater"]
+    assert not set(images.values()) & {each["image"] for each in plain.values()}  # which are built of other parts
 
 
 @pytest.mark.parametrize(
@@ -180,16 +214,20 @@ def test_the_loop_runs_in_containers_scales_survives_a_kill_and_resumes(engine: 
 
 
 @pytest.mark.docker
-def test_the_override_for_a_gpu_reserves_one_for_the_trainer_alone(engine: None):
+def test_the_override_for_a_gpu_reserves_one_for_the_trainer_and_the_evaluator(engine: None):
     plain = json.loads(docker("compose", "config", "--format", "json"))["services"]
     files = ("-f", "compose.yaml", "-f", "compose.gpu.yaml")
     with_gpu = json.loads(docker("compose", *files, "config", "--format", "json"))["services"]
     assert "reservations" not in plain["trainer"]["deploy"]["resources"]
-    (device,) = with_gpu["trainer"]["deploy"]["resources"]["reservations"]["devices"]
-    assert (device["driver"], device["count"], device["capabilities"]) == ("nvidia", 1, ["gpu"])
-    assert with_gpu["trainer"]["build"]["args"]["ACCELERATOR"] == "cuda"
+    for name in ("trainer", "evaluator"):
+        (device,) = with_gpu[name]["deploy"]["resources"]["reservations"]["devices"]
+        assert (device["driver"], device["count"], device["capabilities"]) == ("nvidia", 1, ["gpu"])
+        assert with_gpu[name]["build"]["args"]["ACCELERATOR"] == "cuda"
+        assert with_gpu[name]["build"]["target"] == "trainer"
+        assert with_gpu[name]["volumes"] == plain["selfplay"]["volumes"]
     assert "--device=cuda" in with_gpu["trainer"]["command"]
-    assert with_gpu["selfplay"]["command"] == plain["selfplay"]["command"]
+    assert with_gpu["selfplay"]["command"] == [*plain["selfplay"]["command"], "--evaluator=127.0.0.1:8001"]
+    assert "reservations" not in with_gpu["selfplay"]["deploy"]["resources"]
 
 
 @pytest.mark.docker

@@ -67,7 +67,7 @@ def test_readme_and_architecture_name_the_same_ten_files():
         for path in ("README.md", "docs/architecture.md")
     ]
     assert [f"../{path}" for path in named[0]] == named[1]
-    assert 2500 < sum(len((ROOT / path).read_text().splitlines()) for path in named[0]) < 2700  # "about 2,600 lines"
+    assert 2700 < sum(len((ROOT / path).read_text().splitlines()) for path in named[0]) < 2900  # "about 2,800 lines"
 
 
 def blocks(path: Path, language: str) -> list[str]:

@@ -9,12 +9,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import typer.main
 import yaml
 
 from plyzero import __version__
-from plyzero.commands.cli import app
 from tests.helpers import kubernetes
+from tests.helpers.cli import parsed
 from tests.helpers.kubernetes import Object, arguments_of, container_of, environment_of, mistakes, of_kind, render
 
 ROOT = Path(__file__).parent.parent
@@ -57,13 +56,6 @@ def in_a_bucket(objects: list[Object]) -> bool:
 def deployment(objects: list[Object], name: str) -> Object:
     (found,) = (each for each in of_kind(objects, "Deployment") if each["metadata"]["name"] == name)
     return found
-
-
-def parsed(words: list[str]) -> tuple[str, dict]:
-    """Return a command of plyzero and the values of its options. Raises click's error for a command that is none."""
-    group = typer.main.get_command(app)
-    name, command, rest = group.resolve_command(group.make_context("plyzero", [*words], resilient_parsing=True), words)
-    return name, command.make_context(name, rest).params
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 from torch.distributed import FileStore, Store  # type: ignore[attr-defined]
 from torch.nn.parallel import DistributedDataParallel
 
@@ -101,17 +101,19 @@ class Ranks:
             self.close()
             raise
 
-    def learn(self, batch: Batch) -> NDArray[np.float64]:
+    def learn(self, batch: Batch | BatchTensors) -> Tensor:
         """Make one step of the learner, each process with its rows of `batch`; return what `Learner.learn` returns.
 
-        The losses are means over the whole batch. Raises RankError if a process has ended or does not answer.
+        The losses are means over the whole batch, on the CPU: the step has ended on all devices. Raises RankError if
+        a process has ended or does not answer.
         """
         self.check()
+        assert isinstance(batch, Batch)
         with self._noticing_failures(STEP_SECONDS):
             for rank, channel in enumerate(self._channels, 1):
                 for field in share_of(batch, rank, self._devices):
                     channel.send_bytes(np.ascontiguousarray(field).reshape(-1).view(np.uint8).data)
-            return self._learner.learn(share_of(batch, 0, self._devices))
+            return self._learner.learn(share_of(batch, 0, self._devices)).cpu()
 
     def check(self) -> None:
         """Raise RankError if a process has ended."""

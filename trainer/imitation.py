@@ -161,9 +161,10 @@ class Imitation:
         best, best_loss, since_best = learner.state_dict(), np.inf, 0
         is_over = False
         while not is_over:
-            sums, first = np.zeros(2), learner.step
+            summed, first = torch.zeros(2, dtype=torch.float64, device=self._device), learner.step
             while learner.step == first or (learner.step % STEPS and time.monotonic() < deadline):
-                sums += learner.learn(self.training.sample(batch_size, self._rng))
+                summed += learner.learn(self.training.sample(batch_size, self._rng))
+            sums = summed.cpu().numpy()
             losses, hits = self._evaluate(MAX_EVALUATED)
             learner.check_finite("loss", bool(np.isfinite([*sums, *losses]).all()), advice="try")
             since_best += 1

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from itertools import chain
 from typing import Any, Final
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch import Tensor, nn
 
 from plyzero.errors import UserError
 from plyzero.network.onnx_network import cpu_flags
@@ -86,6 +86,33 @@ class AdamW(torch.optim.Optimizer):
             self.state[own] = {"step": values["step"].to(own.device, copy=True), **moments}
 
 
+class Averaged(nn.Module):
+    """The exponential moving average of the weights and buffers of a network, which is `module`.
+
+    Its state is that of torch's AveragedModel, whose updates wait until a GPU has done all its work: the counter is
+    copied there or back. It stays on the CPU if only `module` is moved.
+    """
+
+    n_averaged: Tensor
+
+    def __init__(self, network: nn.Module, *, decay: float) -> None:
+        super().__init__()
+        self.module, self._decay = copy.deepcopy(network), decay
+        self.register_buffer("n_averaged", torch.tensor(0))
+
+    @torch.no_grad()
+    def update(self, network: nn.Module) -> None:
+        """Let the average follow `network`; the first time it becomes equal to it."""
+        own, new = ([*chain(each.parameters(), each.buffers())] for each in (self.module, network))
+        decay = self._decay if self.n_averaged else 0.0
+        floats = [at for at, each in enumerate(own) if each.is_floating_point()]
+        if decay:
+            torch._foreach_lerp_([own[at] for at in floats], [new[at] for at in floats], 1 - decay)
+        for at in set(range(len(own))) - set(floats if decay else ()):
+            own[at].copy_(own[at] * decay + new[at] * (1 - decay) if decay else new[at])
+        self.n_averaged += 1
+
+
 def warm_up(step: int, settings: TrainerSettings) -> float:
     """Return the learning rate of a step, from 0 on. Any function with this signature can be `trainer.schedule`."""
     return settings.learning_rate * min(1.0, (step + 1) / settings.warmup_steps)
@@ -113,11 +140,7 @@ class Learner:
         self.settings, self.device = settings, device
         self.network = network.to(device)
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster on both devices
-        self.averaged = AveragedModel(
-            self.network,
-            multi_avg_fn=get_ema_multi_avg_fn(settings.ema_decay),  # type: ignore[no-untyped-call]
-            use_buffers=True,
-        )
+        self.averaged = Averaged(self.network, decay=settings.ema_decay)
         self._schedule: Callable[[int, TrainerSettings], float] = load_object(settings.schedule)
         self._optimiser: torch.optim.Optimizer = load_object(settings.optimizer)(self.network.parameters(), settings)
         self._losses_of: nn.Module = LossesOfNetwork(self.network, loss, settings, halves_on_cpu=halves_on_cpu)
@@ -126,8 +149,11 @@ class Learner:
         """Let `wrap` replace the module that computes the losses, so that several processes make each step together."""
         self._losses_of = wrap(self._losses_of)
 
-    def learn(self, batch: Batch) -> NDArray[np.float64]:
-        """Make one optimiser step, its forward pass in bfloat16 if the device can; return the policy and value loss."""
+    def learn(self, batch: Batch | BatchTensors) -> Tensor:
+        """Make one optimiser step, its forward pass in bfloat16 if the device can.
+
+        Return the policy and the value loss, `[2]` float64, on the device: a GPU has then only been told what to do.
+        """
         tensors = to_device(batch, self.device)
         self.network.train()
         for group in self._optimiser.param_groups:
@@ -137,9 +163,9 @@ class Learner:
         losses.total.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.max_grad_norm)
         self._optimiser.step()
-        self.averaged.update_parameters(self.network)
+        self.averaged.update(self.network)
         self.step += 1
-        return np.array([losses.policy.item(), losses.value.item()])
+        return torch.stack([losses.policy, losses.value]).double()
 
     def check_finite(
         self, what: str, is_finite: bool, *, advice: str = "the last saved state is kept: continue with"
@@ -199,7 +225,7 @@ class LossesOfNetwork(nn.Module):
 
     def forward(self, batch: BatchTensors) -> Losses:
         halves = batch.legal.is_cuda or self._halves_on_cpu
-        with torch.autocast(batch.legal.device.type, torch.bfloat16, enabled=halves):
+        with torch.autocast(batch.legal.device.type, torch.bfloat16) if halves else nullcontext():
             outputs = self.network(batch.observations.contiguous(memory_format=torch.channels_last))
         policy_logits, wdl_logits, *others = (each.float() for each in outputs)
         losses = self._loss(policy_logits, wdl_logits, legal=batch.legal, policy=batch.policy, wdl=batch.wdl)

@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import asdict
 from functools import partial
@@ -32,8 +32,8 @@ from plyzero.run.metrics import (
     NewLines,
     Rate,
     append_line,
-    read_heartbeat,
     select_scalars,
+    starting_beat,
 )
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
@@ -51,7 +51,7 @@ from trainer.replay_reader import ReplayReader
 from trainer.retention import Retention
 from trainer.state import State, load_state, save_state
 from trainer.targets import make_samples
-from trainer.window import Window, window_size
+from trainer.window import Sampler, Window, window_size
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,7 @@ FIRST_SAVE_SECONDS: Final = 60.0  # between two states before there is a model; 
 SAVE_SECONDS: Final = 40.0  # for which a trainer that ends retries to save its state
 CURSOR_ENTRIES: Final = 1000  # largest number of incarnations in the heartbeat, which stays small
 TURN_STEPS: Final = 256  # of the trainer, for which the workers play, and then wait, if they take turns
+CHECK_STEPS: Final = 64  # after which the losses of a GPU are read back, for which it must have made all its steps
 EXPORT_POSITIONS: Final = 256  # on which an exported model is compared with torch
 
 
@@ -108,13 +109,6 @@ def run_trainer(
         trainer.end(heartbeat)
 
 
-def starting_beat(run: Run) -> dict[str, object]:
-    """Return the fields of a start: those of the last heartbeat, by whose credit workers know whether to wait."""
-    last: Mapping[str, object] = read_heartbeat(run.workers / f"{TRAINER}.json") or {}
-    own = ("version", "beats", "pid", "host", "thread_error", "done")
-    return {**{key: value for key, value in last.items() if key not in own}, "role": TRAINER, "state": "starting"}
-
-
 def check_resumes(run: Run) -> None:
     """Raise UserError if the trainer of `run` could not continue from its newest state. Nothing is written."""
     if state := load_state(run.trainer):
@@ -146,6 +140,8 @@ class Trainer(Learner):
         self.lease = wait_for(lambda: Lease(run.trainer, about), "trainer/")
         self.rng = np.random.default_rng(run.seed)
         self.window = Window(run.game.start)
+        sample = partial(self.window.sample, self.settings.batch_size, self.rng)
+        self.sampler = Sampler(sample, ahead=found.type == "cuda" and devices == 1)
         self.diagnostics = Diagnostics(run.game, self.settings)
         self.ledger = Ledger()
         self.replay_reader = ReplayReader(run)
@@ -158,7 +154,7 @@ class Trainer(Learner):
         self._ingested_at: float | None = None  # with a game
         self._ratings = NewLines(run.metrics / "rating.jsonl")
         self._best: dict[str, dict[str, float]] = {field: {} for field in BEST.values()}
-        self._loss_sums = np.zeros(2)  # policy and value loss, summed since the last published model
+        self._loss_sums = torch.zeros(2)  # policy and value loss, summed since the last published model
         self._summed_steps = 0
         self._is_first = not wait_for(lambda: list_models(run.models), "models/")
         self._takes_turns = run.settings.selfplay.when_ahead == "turns"
@@ -170,7 +166,7 @@ class Trainer(Learner):
         self._began = self._saved_at = time.monotonic()
         self.ranks: Ranks | None = None
         try:
-            beat = partial(heartbeat.beat, starting_beat(run)) if heartbeat else None
+            beat = partial(heartbeat.beat, starting_beat(run.workers)) if heartbeat else None
             with repeating(beat, 0.2, name="heartbeat of the start") if beat else nullcontext():
                 self._resume()
                 if devices > 1:
@@ -262,12 +258,14 @@ class Trainer(Learner):
 
     def train_step(self) -> None:
         """Make one optimiser step on a batch of the window."""
-        batch = self.window.sample(self.settings.batch_size, self.rng)
-        self._loss_sums += self.ranks.learn(batch) if self.ranks else self.learn(batch)
+        batch = self.sampler.take()
+        losses = self.ranks.learn(batch) if self.ranks else self.learn(batch)
+        self._loss_sums = self._loss_sums + losses if self._summed_steps else losses
         self.ledger.spend(self.settings.batch_size)
         self._rests = self._takes_turns and self.ledger.credit < self.settings.batch_size
         self._summed_steps += 1
-        self.check_finite("loss", bool(np.isfinite(self._loss_sums).all()))
+        if self._loss_sums.device.type == "cpu" or self.step % CHECK_STEPS == 0:
+            self.check_finite("loss", bool(self._loss_sums.isfinite().all()))
 
     def publish_is_due(self, *, waiting: bool) -> bool:
         """Return whether to publish a model now. The first one is due when the credit of the bootstrap is spent.
@@ -324,7 +322,7 @@ class Trainer(Learner):
         try:
             content = export(self.averaged.module, self.run.game, observations, metadata=metadata)
         finally:
-            self.averaged.to(self.device)
+            self.averaged.module.to(self.device)
         forms = make_forms(self.run, content, observations, self.diagnostics.held_out_observations(self.step))
         self.lease.check()  # exporting takes a while
         name = publish_model(self.run.models, forms.content, fence=self.lease.fence, step=self.step, int8=forms.int8)
@@ -333,8 +331,8 @@ class Trainer(Learner):
         # Only now: a model that could not be exported must not make the workers' models look outdated.
         self.diagnostics.evaluate(self.averaged.module, self.window, step=self.step, device=self.device)
         steps = self._summed_steps  # 0 where there was none since this start
-        losses = (self._loss_sums / steps).round(4).tolist() if steps else [None, None]
-        self._loss_sums[:], self._summed_steps = 0, 0
+        losses = (self._loss_sums.cpu().numpy() / steps).round(4).tolist() if steps else [None, None]
+        self._summed_steps = 0
         log.info("published %s: policy loss %s, value loss %s", name, *losses)
         line = {**self.describe("training"), "policy_loss": losses[0], "value_loss": losses[1], **forms.report}
         append_line(self.run.metrics / f"trainer-{self.lease.fence:06d}.jsonl", line | {"model": str(name)})
@@ -346,6 +344,7 @@ class Trainer(Learner):
         Raises UserError if another trainer has taken over, or if the network has diverged: the state before is kept.
         """
         self.lease.check()
+        self.sampler.pause()
         observations = self._sample_observations() if len(self.window) else None
         self.check_finite("network", is_finite(self.network) and is_finite(self.averaged.module, observations))
         state: State = {
@@ -441,6 +440,7 @@ class Trainer(Learner):
         start, search = self.run.game.start if settings.network.points else None, settings.search
         samples = make_samples(games, search=search, trainer=self.settings, make_targets=make_targets, start=start)
         if len(samples.wdl):
+            self.sampler.pause()
             window.add(str(name), samples, size=size)
 
     def _window_size(self) -> int:

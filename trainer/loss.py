@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import torch
@@ -92,6 +93,7 @@ class BatchTensors(NamedTuple):
     board: Tensor
 
 
-def to_device(batch: Batch, device: torch.device) -> BatchTensors:
-    """Return `batch` as tensors on `device`."""
-    return BatchTensors(*(torch.from_numpy(field).to(device, non_blocking=True) for field in batch))
+def to_device(batch: Batch | BatchTensors, device: torch.device) -> BatchTensors:
+    """Return `batch` as tensors on `device`, without waiting if it lies in page-locked memory."""
+    tensors: Iterable[Tensor] = batch if isinstance(batch, BatchTensors) else map(torch.from_numpy, batch)
+    return BatchTensors(*(each.to(device, non_blocking=True) for each in tensors))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Final, NamedTuple, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
+from trainer.loss import BatchTensors
 from trainer.targets import Samples
 
 CHUNK_POSITIONS: Final = 8192  # a chunk with this many is full
@@ -132,6 +135,35 @@ class Window:
             score=taken.score,
             board=board.reshape(taken.board.shape),
         )
+
+
+class Sampler:
+    """Samples the batches of a trainer."""
+
+    def __init__(self, sample: Callable[[], Batch], *, ahead: bool) -> None:
+        """ahead: sample in a thread, into page-locked memory: the next batch, while a GPU makes a step with this one.
+
+        The state of the random numbers is then that after the next batch, which a trainer that resumes does not see.
+        """
+        self._sample, self._ahead = sample, ahead
+        self._thread = ThreadPoolExecutor(1, "sampling")
+        self._next: Future[BatchTensors] | None = None
+
+    def take(self) -> Batch | BatchTensors:
+        """Return the next batch."""
+        if not self._ahead:
+            return self._sample()
+        taken = self._next.result() if self._next else self._make()
+        self._next = self._thread.submit(self._make)
+        return taken
+
+    def pause(self) -> None:
+        """Wait until nothing is sampled: before the window changes. Nothing is again until the next `take`."""
+        if self._next:
+            wait([self._next])
+
+    def _make(self) -> BatchTensors:
+        return BatchTensors(*(torch.from_numpy(each).pin_memory() for each in self._sample()))
 
 
 class _Chunk(NamedTuple):

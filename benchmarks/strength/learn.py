@@ -92,7 +92,8 @@ def train(
             result = {"game": game, "seed": seed, "minutes": mark, "options": list(options), "model": name}
             result |= {"date": datetime.date.today().isoformat(), "hardware": f"{os.cpu_count()} cores, {processor()}"}
             result |= {key: beats[TRAINER][key] for key in BESIDE}
-            yield result | {"evaluations": sum(beat.get("evaluations", 0) for beat in beats.values())}
+            workers = (beat for beat in beats.values() if beat.get("role") == "selfplay")  # an evaluator too
+            yield result | {"evaluations": sum(beat.get("evaluations", 0) for beat in workers)}
     finally:
         training.send_signal(signal.SIGINT)
         training.wait()

@@ -45,7 +45,7 @@ def run_evaluator(
     """
     name = f"evaluator.{uuid.uuid4().hex[:8]}"
     heartbeat = Heartbeat(*run.heartbeats(name))
-    watch = ModelWatch.of(run, threads=threads, precision=run.settings.selfplay.precision)
+    watch = ModelWatch.of(run, threads=threads, precision=run.settings.selfplay.precision, largest=max_batch)
     began = time.monotonic()
     with watch, Batcher(watch, max_batch=max_batch, wait_seconds=wait_seconds) as batcher:
 

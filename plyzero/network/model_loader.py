@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from plyzero.bucket import BucketPath
 from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError, shown
 from plyzero.files import interval, watch_directory
 from plyzero.network.onnx_graph import GraphError, parse
-from plyzero.network.onnx_network import INT8, Network, takes_int8
+from plyzero.network.onnx_network import INT8, SMALLEST_BATCH, Network, takes_int8
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import KEY, Run, RunDirectory, RunId, open_run
 from plyzero.run.models import ModelName, best_model, list_models, read_model, read_model_file
@@ -68,16 +68,20 @@ def load_model(
     *,
     run_id: RunId | None = None,
     threads: int = 1,
+    largest: int = SMALLEST_BATCH,
     precision: Precision = "fp32",
 ) -> Network:
     """Return the model `name` as a network.
 
     run_id:    of the run that it must belong to; None = any.
+    largest:   number of positions in the largest batch that is expected.
     precision: fp32; int8 = its 8-bit form, or, where it has none that can be used, fp32; auto = the faster one here.
     Raises ModelRefusedError if it is damaged, of another run or not for `game`, and OSError if it cannot be read.
     """
     content = read_model(directory, name)
-    load = partial(Network, game=game, label=str(name), fence=name.fence, step=name.step, threads=threads)
+    load = partial(
+        Network, game=game, label=str(name), fence=name.fence, step=name.step, threads=threads, largest=largest
+    )
     if takes_int8(precision) and (digest := _int8_digest(content)):
         try:
             return check_run(load(read_model(directory, replace(name, digest=digest, int8=True))), run_id)
@@ -171,12 +175,13 @@ class ModelWatch:
         *,
         poll_seconds: float,
         threads: int,
+        largest: int = SMALLEST_BATCH,
         run_id: RunId | None = None,
         precision: Precision = "fp32",
     ) -> None:
         self._directory, self._poll_seconds = directory, interval(directory, poll_seconds)
         self._load: Callable[[ModelName], Network] = lambda name: load_model(
-            directory, name, game, run_id=run_id, threads=threads, precision=precision
+            directory, name, game, run_id=run_id, threads=threads, largest=largest, precision=precision
         )
         self._woken = threading.Event()
         self._next_poll = 0.0
@@ -186,10 +191,10 @@ class ModelWatch:
         self._end_events: Callable[[], None] = lambda: None
 
     @classmethod
-    def of(cls, run: Run, *, threads: int, precision: Precision = "fp32") -> Self:
-        """Return the watch of the models of `run`."""
-        poll_seconds = run.settings.selfplay.poll_seconds
-        return cls(run.models, run.game, poll_seconds=poll_seconds, threads=threads, run_id=run.id, precision=precision)
+    def of(cls, run: Run, *, threads: int, precision: Precision = "fp32", largest: int = SMALLEST_BATCH) -> Self:
+        """Return the watch of the models of `run`; `largest` is the number of positions in the largest batch."""
+        about: dict[str, Any] = {"threads": threads, "largest": largest, "run_id": run.id, "precision": precision}
+        return cls(run.models, run.game, poll_seconds=run.settings.selfplay.poll_seconds, **about)
 
     def __enter__(self) -> Self:
         try:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -42,6 +43,16 @@ ENCODING: Final = "plyzero.model/1"
 CPU: Final = "CPUExecutionProvider"
 GPU: Final = "CUDAExecutionProvider"
 """Execution providers of ONNX Runtime. Only onnxruntime-gpu has the second, which needs a GPU."""
+
+GPU_OPTIONS: Final[tuple[dict[str, str], ...]] = (
+    {"cudnn_conv_algo_search": "HEURISTIC", "prefer_nhwc": "1"},
+    {"cudnn_conv_algo_search": "HEURISTIC"},
+)
+"""Options of the GPU's provider, of which the first that ONNX Runtime takes are used. By default cuDNN times all its
+algorithms for every new shape of every session. Tensor cores compute with the channels last."""
+
+SMALLEST_BATCH: Final = 64
+"""On a GPU, to which every shape is new once, batches are padded to this number of positions or the next power of 2."""
 
 BATCH_BYTES: Final = 1 << 28
 """Memory for the tensors of one call of ONNX Runtime, in bytes; a larger batch is evaluated in parts."""
@@ -79,12 +90,15 @@ class Network:
         fence: int = 0,
         step: int = 0,
         threads: int = 1,
+        largest: int = SMALLEST_BATCH,
         observations: NDArray[np.float32] | None = None,
     ) -> None:
         """Load an ONNX file from its `content`, check its graph, and evaluate positions with it.
 
         A model of another size of the board is used with that of `game`, if its value head is pooled.
 
+        largest:      number of positions in the largest batch that is expected: a GPU is tried with batches up to it,
+                      so that no later one is the first of its shape.
         observations: `[n, C, H, W]`, the positions to evaluate; by default some that random games reach.
         Raises ModelRefusedError if it cannot be used for the game.
         """
@@ -116,9 +130,11 @@ class Network:
             reason = plain(str(error), 300)
             raise ModelRefusedError(f"{label} is not a model that ONNX Runtime can read: {reason}") from error
         self._is_on_gpu = self._session.get_providers()[0] == GPU
+        if self._is_on_gpu:
+            self._batch = 1 << (self._batch.bit_length() - 1)  # no part of a batch is padded beyond it
         self.precision = "fp16" if self._is_on_gpu else self.metadata.get(PRECISION, "fp32")
         self._options = onnxruntime.RunOptions()
-        self._test(reachable_observations(self.game) if observations is None else observations, threads)
+        self._test(reachable_observations(self.game) if observations is None else observations, threads, largest)
         _return_free_memory()
 
     def _check_face(self, declared: dict[str, list[int | str]], game: GameSpec) -> None:
@@ -140,8 +156,11 @@ class Network:
         if any(not shape or isinstance(shape[0], int) for shape in declared.values()):
             raise ModelRefusedError(f"{self.label} does not evaluate batches of any size")
 
-    def _test(self, observations: NDArray[np.float32], threads: int) -> None:
-        """Evaluate positions. Raises ModelRefusedError if this fails, takes too long, or gives impossible answers."""
+    def _test(self, observations: NDArray[np.float32], threads: int, largest: int) -> None:
+        """Evaluate positions, on a GPU in batches of all sizes up to that of `largest`.
+
+        Raises ModelRefusedError if this fails, takes too long, or gives impossible answers.
+        """
         first, rest = observations[:NUM_FIRST], observations[NUM_FIRST:]
         began = time.process_time()
         with _terminated_after(MAX_SECONDS * threads, self._options):
@@ -150,6 +169,10 @@ class Network:
         enough = rest[: int(len(first) * share)]
         if len(enough):
             self(EvaluationBatch(enough, list))
+        size = 2 * SMALLEST_BATCH
+        while self._is_on_gpu and size <= self._padded(largest):
+            self._evaluate_part(np.resize(observations, (size, *observations.shape[1:])))
+            size *= 2
 
     @property
     def search_settings(self) -> SearchSettings:
@@ -171,7 +194,7 @@ class Network:
 
     def _evaluate_part(self, observations: NDArray[np.float32]) -> Evaluation:
         try:
-            evaluation = self._run(observations)
+            evaluation = _as_evaluation(self._run(self._outputs, observations))
         except Exception as error:  # ONNX Runtime has a class of its own for every kind of failure
             raise ModelRefusedError(f"{self.label} cannot evaluate a position: {plain(str(error), 300)}") from error
         if fault := find_fault(evaluation, len(observations), self.game.start.num_actions):
@@ -181,18 +204,19 @@ class Network:
     def final_board(self, observation: NDArray[np.generic]) -> NDArray[np.float32]:
         """Return the final board that is expected, `[P, H, W]` from -1 to 1 for the player to move; see `has_board`."""
         planes = np.asarray(observation, np.float32)[np.newaxis]
-        (found,) = self._session.run((BOARD,), {INPUT: planes}, self._options)
+        (found,) = self._run((BOARD,), planes)
         return np.clip(np.nan_to_num(np.asarray(found[0], np.float32)), -1, 1)
 
-    def _run(self, observations: NDArray[np.float32]) -> Evaluation:
-        if not self._is_on_gpu:
-            return _as_evaluation(self._session.run(self._outputs, {INPUT: observations}, self._options))
-        bound = self._session.io_binding()  # a new one each time, because several threads may use the network
-        bound.bind_cpu_input(INPUT, observations)
-        for name in self._outputs:
-            bound.bind_output(name)
-        self._session.run_with_iobinding(bound, self._options)
-        return _as_evaluation(bound.copy_outputs_to_cpu())
+    def _padded(self, positions: int) -> int:
+        """Return the size of the batch in which a GPU evaluates so many positions."""
+        return min(self._batch, max(SMALLEST_BATCH, 1 << (positions - 1).bit_length()))
+
+    def _run(self, outputs: Sequence[str], observations: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        """Return `outputs` of the graph for `[n, C, H, W]`, n rows of each. Several threads may do so at once."""
+        positions = len(observations)
+        if self._is_on_gpu and (missing := self._padded(positions) - positions):
+            observations = np.concatenate([observations, np.zeros((missing, *observations.shape[1:]), np.float32)])
+        return [each[:positions] for each in self._session.run(outputs, {INPUT: observations}, self._options)]
 
 
 def outputs_of(model: Model) -> tuple[str, ...]:
@@ -290,13 +314,17 @@ def _runs_on(provider: str) -> bool:
     """Return whether an execution provider works, tried with a graph that copies a number."""
     import onnx
 
+    if provider == GPU and (preload := getattr(onnxruntime, "preload_dlls", None)):  # since version 1.21
+        with redirect_stdout(sys.stderr):
+            preload()  # CUDA and cuDNN, if pip has installed them, where only torch would find them
     x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xy")
     graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "copy", [x], [y])
     model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)])
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # that there is no GPU is no error
     try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=[provider])
+        content = model.SerializeToString()
+        session = onnxruntime.InferenceSession(content, options, providers=[provider], enable_fallback=0)
     except Exception:  # ONNX Runtime has a class of its own for every kind of failure
         return False
     return bool(session.get_providers()[0] == provider)
@@ -328,10 +356,12 @@ def open_session(content: bytes, threads: int, *, halve: bool, plan_memory: bool
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     options.add_session_config_entry("session.load_model_format", "ONNX")
-    if halve and has_gpu():
-        halved = onnxruntime.InferenceSession(half_precision(content), options, providers=[GPU, CPU])
-        if halved.get_providers()[0] == GPU:
-            return halved
+    halved = half_precision(content) if halve and has_gpu() else b""
+    for chosen in GPU_OPTIONS * bool(halved):
+        with suppress(Exception):  # ONNX Runtime does not know an option, or the GPU has no room
+            session = onnxruntime.InferenceSession(halved, options, providers=[(GPU, chosen), CPU], enable_fallback=0)
+            if session.get_providers()[0] == GPU:
+                return session
     return onnxruntime.InferenceSession(content, options, providers=[CPU], enable_fallback=0)
 
 

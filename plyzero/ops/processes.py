@@ -95,14 +95,21 @@ class Child:
     was_killed: whether `kill` ended it.
     """
 
-    def __init__(self, name: str, arguments: Sequence[str], log: Path, *, niceness: int = 0) -> None:
-        """Start it. `niceness` is added to that of this process: 10 leaves most of a core to a process that has 0."""
+    def __init__(
+        self, name: str, arguments: Sequence[str], log: Path, *, niceness: int = 0, sees_gpus: bool = True
+    ) -> None:
+        """Start it.
+
+        niceness:  is added to that of this process: 10 leaves most of a core to a process that has 0.
+        sees_gpus: whether it may use a GPU, of whose memory each process needs some for itself.
+        """
         self.name, self.log, self.was_killed = name, log, False
         with open_to_append(log) as output:
             self._log_start = output.seek(0, os.SEEK_END)  # what is before belongs to older processes
             self._process = subprocess.Popen(
                 # -P: no module is imported from the current directory, which may be a volume, except a game by its name
                 [sys.executable, "-P", "-m", "plyzero", *arguments, "--until-end-of-input"],
+                env=None if sees_gpus else os.environ | {"CUDA_VISIBLE_DEVICES": ""},
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import socket
 import threading
 import time
 from collections import Counter
@@ -11,12 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from plyzero.errors import FailedError, ModelRefusedError
 from plyzero.files import interval, list_files
 from plyzero.network.model_loader import load_model
-from plyzero.network.onnx_network import Network
+from plyzero.network.onnx_graph import MAX_BATCH
+from plyzero.network.onnx_network import SMALLEST_BATCH, Network, has_gpu
 from plyzero.ops.failures import describe_log
 from plyzero.ops.processes import Child
 from plyzero.run.budget import read_done
@@ -311,6 +314,7 @@ def children(
 ) -> Iterator[list[Child]]:
     """Start the trainer and the workers, of which it needs none if it is reproducible; on exit stop them.
 
+    On a machine with a GPU, unless `device` is cpu, one evaluator uses it for all workers, which do not see it.
     Raises ChildFailedError if one fails while it stops.
     """
     common = ["--run", str(run.root), *(part for option in options for part in ("-o", option))]
@@ -319,11 +323,17 @@ def children(
     try:
         arguments = ["trainer", *common, "--device", device, *(["--reproducible"] if not workers else [])]
         running.append(Child("trainer", arguments, run.logs / "trainer.log"))
+        serving: list[str] = []
+        if workers and device != "cpu" and (port := _find_port(run, notify=notify)):
+            serving = ["--evaluator", f"127.0.0.1:{port}"]
+            batch = str(full_batch(workers, run.settings.selfplay.parallel_games))
+            arguments = ["evaluator", *common, "--port", str(port), "--max-batch", batch]
+            running.append(Child("evaluator", arguments, run.logs / "evaluator.log"))
         for each in range(workers):
             name = f"w{each}"
-            arguments = ["selfplay", *common, "--name", name]
+            arguments = ["selfplay", *common, "--name", name, *serving]
             # Where cores are too few, the trainer has the time that the replay ratio needs, and the workers the rest.
-            running.append(Child(name, arguments, run.logs / f"{name}.log", niceness=10))
+            running.append(Child(name, arguments, run.logs / f"{name}.log", niceness=10, sees_gpus=not serving))
         yield running
     finally:
         ended = [child for child in running if child.exit_code() is not None]
@@ -339,6 +349,27 @@ def children(
         failed = [child for child in running if child not in ended and child.exit_code() != 0]
         if failed and not ended:
             raise ChildFailedError(f"{failed[0].name} failed while it stopped: {_reason(failed[0], run)}")
+
+
+def full_batch(workers: int, games: int) -> int:
+    """Return the number of positions of a full batch for so many workers with `games` each at once.
+
+    It is about half of them all, while the others are played on, and a size to which nothing is padded.
+    """
+    half = max(SMALLEST_BATCH, workers * games // 2)
+    return min(MAX_BATCH, 1 << (half.bit_length() - 1))
+
+
+def _find_port(run: Run, *, notify: Callable[[str], None]) -> int | None:
+    """Return a free port for an evaluator; None if there is no GPU, or if the workers cannot use an evaluator."""
+    if not has_gpu() or run.settings.search.score_weight:  # of which an evaluator sends nothing
+        return None
+    if find_spec("grpc") is None:
+        notify("warning: every worker uses the GPU by itself, which is slower: pip install 'plyzero[grpc]'")
+        return None
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
 
 
 def _wait_for_end(

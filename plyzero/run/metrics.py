@@ -180,6 +180,14 @@ def _parse_heartbeat(content: bytes) -> Beat | None:
     return beat
 
 
+def starting_beat(directory: Path) -> dict[str, object]:
+    """Return the fields of a trainer that starts: those of its last heartbeat in `directory`, by whose credit workers
+    know whether to wait."""
+    last: Mapping[str, object] = read_heartbeat(directory / f"{TRAINER}.json") or {}
+    own = ("version", "beats", "pid", "host", "thread_error", "done")
+    return {**{key: value for key, value in last.items() if key not in own}, "role": TRAINER, "state": "starting"}
+
+
 def figure(fields: Mapping[str, object], key: str) -> float | None:
     """Return the number `key` of a heartbeat or a line; None if it is missing or not a plausible number."""
     value = fields.get(key)

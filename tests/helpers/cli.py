@@ -9,8 +9,9 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+import typer.main
 
-from plyzero.commands.cli import main
+from plyzero.commands.cli import app, main
 
 
 def plyzero(
@@ -70,3 +71,10 @@ def refused(*arguments: str, cwd: Path | None = None) -> str:
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stderr.startswith("plyzero: ")
     return done.stderr
+
+
+def parsed(words: list[str]) -> tuple[str, dict]:
+    """Return a command of plyzero and the values of its options. Raises click's error for a command that is none."""
+    group = typer.main.get_command(app)
+    name, command, rest = group.resolve_command(group.make_context("plyzero", [*words], resilient_parsing=True), words)
+    return name, command.make_context(name, rest).params

@@ -7,10 +7,11 @@ import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 from games.connect_four import ConnectFour
@@ -76,12 +77,10 @@ def test_two_threads_may_use_one_network_on_a_gpu(plain: Network, pretended: Net
     session, both, one = pretended._session, threading.Barrier(2, timeout=60), threading.Lock()
 
     class Session:
-        io_binding = session.io_binding
-
-        def run_with_iobinding(self, *arguments: Any) -> None:
-            both.wait()  # until the other thread has bound its observations too
+        def run(self, *arguments: Any) -> list[np.ndarray]:
+            both.wait()  # until the other thread has padded its observations too
             with one:
-                session.run_with_iobinding(*arguments)
+                return session.run(*arguments)
 
     monkeypatch.setattr(pretended, "_session", Session())
     batches = [some_leaves(3), some_leaves(4)]
@@ -89,6 +88,70 @@ def test_two_threads_may_use_one_network_on_a_gpu(plain: Network, pretended: Net
         found = [*threads.map(pretended, batches)]
     for batch, evaluation in zip(batches, found, strict=True):
         assert np.allclose(evaluation.logits, plain(batch).logits, atol=0.01)
+
+
+class Recorded(onnxruntime.InferenceSession):
+    """A session that notes the options of its first provider, of which it may refuse some, and its batches."""
+
+    options: ClassVar[list[dict]] = []
+    sizes: ClassVar[list[int]] = []
+    refused = ""
+
+    def __init__(self, content: bytes, *arguments: Any, providers: list, **others: Any) -> None:
+        if isinstance(providers[0], tuple):
+            self.options.append(providers[0][1])
+            if self.refused in providers[0][1]:
+                raise RuntimeError(f"unknown option {self.refused}")
+        super().__init__(content, *arguments, providers=[CPU], **others)
+
+    def run(self, outputs: Any, inputs: dict, options: Any = None) -> Any:
+        self.sizes.append(len(inputs["observations"]))
+        return super().run(outputs, inputs, options)
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> type[Recorded]:
+    monkeypatch.setattr(onnx_network, "GPU", CPU)
+    assert onnx_network.has_gpu()  # which is tried once, with a session of its own
+    monkeypatch.setattr(onnx_network.onnxruntime, "InferenceSession", Recorded)
+    for name, value in {"options": [], "sizes": [], "refused": ""}.items():
+        monkeypatch.setattr(Recorded, name, value)
+    return Recorded
+
+
+def test_cudnn_does_not_time_its_algorithms_for_every_shape(content: bytes, recorded: type[Recorded]):
+    Network(content, load_game("connect-four"), label="x")
+    assert recorded.options == [{"cudnn_conv_algo_search": "HEURISTIC", "prefer_nhwc": "1"}]
+
+
+@pytest.mark.parametrize(("refused", "precision"), [("prefer_nhwc", "half"), ("cudnn_conv_algo_search", "single")])
+def test_an_option_that_is_not_known_is_left_out(plain, content: bytes, recorded, monkeypatch, refused, precision):
+    monkeypatch.setattr(recorded, "refused", refused)
+    network = Network(content, load_game("connect-four"), label="x")
+    assert len(recorded.options) == 2
+    is_exact = np.array_equal(network(some_leaves(64)).logits, plain(some_leaves(64)).logits)
+    assert is_exact == (precision == "single")  # without any option that is taken, on the CPU
+
+
+def test_a_gpu_sees_few_shapes_and_each_of_them_before_the_model_is_used(content: bytes, recorded: type[Recorded]):
+    network = Network(content, load_game("connect-four"), label="x", largest=200)
+    assert recorded.sizes == [64, 64, 128, 256]
+    recorded.sizes.clear()
+    for n in (1, 7, 64, 65, 200, 256, 257):
+        assert network(some_leaves(n)).logits.shape == (n, 7)
+    assert recorded.sizes == [64, 64, 64, 128, 256, 256, 512]
+
+
+def test_a_batch_that_is_too_large_for_the_memory_is_cut_into_full_ones(content: bytes, recorded, monkeypatch):
+    network = Network(content, load_game("connect-four"), label="x")
+    monkeypatch.setattr(network, "_batch", 128)
+    recorded.sizes.clear()
+    found, batch = network(some_leaves(300)), some_leaves(300)
+    assert recorded.sizes == [128, 128, 64]
+    each = [network(EvaluationBatch(batch.observations[i : i + 1], list)) for i in (0, 127, 128, 299)]
+    for i, alone in zip((0, 127, 128, 299), each, strict=True):
+        assert np.allclose(found.logits[i], alone.logits[0], atol=1e-2)
+        assert np.allclose(found.wdl[i], alone.wdl[0], atol=1e-2)
 
 
 @pytest.mark.filterwarnings("ignore:Specified provider")

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from plyzero import files
-from plyzero.ops import supervisor
+from plyzero.ops import processes, supervisor
 from plyzero.ops.processes import Child
 from plyzero.ops.supervisor import REPEAT_SECONDS, ChildFailedError, Messages, Report, RunView, train
 from plyzero.run import metrics
 from plyzero.run.directory import Run, open_run
 from plyzero.run.lease import LOCK
 from plyzero.run.metrics import TRAINER, Heartbeat, append_line
+from tests.helpers.cli import parsed
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.runs import play_segment
@@ -210,9 +211,18 @@ class FakeChild:
     """A process that ends when it is asked to, unless it `hangs`."""
 
     def __init__(
-        self, name: str, arguments: list[str], log: Path, *, niceness: int = 0, code: int = 0, hangs: bool = False
+        self,
+        name: str,
+        arguments: list[str],
+        log: Path,
+        *,
+        niceness: int = 0,
+        sees_gpus: bool = True,
+        code: int = 0,
+        hangs: bool = False,
     ) -> None:
         self.name, self.log, self.pid, self.was_killed = name, log, 1, False
+        self.arguments, self.sees_gpus = arguments, sees_gpus
         self._code, self._hangs, self.code = code, hangs, None
 
     def ask_to_stop(self) -> None:
@@ -305,3 +315,61 @@ def test_no_line_of_an_older_process_is_quoted(tmp_path: Path, monkeypatch: pyte
     assert Child("w0", ["selfplay"], log).read_log() == "of today\n"
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: None)
     assert Child("w0", ["selfplay"], log).read_log() == ""
+
+
+def started_on_a_gpu(run: Run, monkeypatch: pytest.MonkeyPatch, **how: Any) -> tuple[dict[str, FakeChild], list[str]]:
+    """The processes that `train` starts on a machine with a GPU, and what it reports."""
+    said: list[str] = []
+    monkeypatch.setattr(supervisor, "Child", FakeChild)
+    monkeypatch.setattr(supervisor, "has_gpu", lambda: True)
+    given = {"workers": 2, "device": "auto", **how}
+    with supervisor.children(run, **given, options=[], on_progress=said.append, notify=said.append) as running:
+        return {each.name: each for each in running}, said
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+def test_on_a_gpu_one_evaluator_uses_it_for_all_workers(run: Run, monkeypatch: pytest.MonkeyPatch, device: str):
+    found, _ = started_on_a_gpu(run, monkeypatch, device=device)
+    assert list(found) == ["trainer", "evaluator", "w0", "w1"]
+    command, options = parsed(found["evaluator"].arguments)
+    assert (command, options["run"], options["host"]) == ("evaluator", run.root, "127.0.0.1")
+    assert options["max_batch"] == 64
+    for name in ("w0", "w1"):
+        assert parsed(found[name].arguments)[1]["evaluator"] == f"127.0.0.1:{options['port']}"
+    assert {name: each.sees_gpus for name, each in found.items()} == {
+        "trainer": True,
+        "evaluator": True,
+        "w0": False,
+        "w1": False,
+    }
+
+
+@pytest.mark.parametrize(("workers", "games", "batch"), [(1, 8, 64), (14, 256, 1024), (16, 256, 2048), (64, 512, 4096)])
+def test_a_batch_has_half_of_all_games_while_the_others_go_on(
+    run: Run, monkeypatch: pytest.MonkeyPatch, workers: int, games: int, batch: int
+):
+    run = open_run(run.root, options=[f"selfplay.parallel_games={games}"])
+    found, _ = started_on_a_gpu(run, monkeypatch, workers=workers)
+    assert parsed(found["evaluator"].arguments)[1]["max_batch"] == batch
+
+
+@pytest.mark.parametrize("why", ["device", "reproducible", "scores", "no grpc"])
+def test_without_an_evaluator_workers_may_use_the_gpu_themselves(run: Run, monkeypatch: pytest.MonkeyPatch, why: str):
+    how: dict[str, Any] = {"device": {"device": "cpu"}, "reproducible": {"workers": 0}}.get(why, {})
+    if why == "scores":
+        run = open_run(run.root, options=["search.score_weight=0.5"])
+    if why == "no grpc":
+        monkeypatch.setattr(supervisor, "find_spec", lambda name: None)
+    found, said = started_on_a_gpu(run, monkeypatch, **how)
+    assert list(found) == ["trainer", *(["w0", "w1"] if why != "reproducible" else [])]
+    assert all(each.sees_gpus and "--evaluator" not in each.arguments for each in found.values())
+    assert any("pip install 'plyzero[grpc]'" in each for each in said) == (why == "no grpc")
+
+
+def test_a_process_that_may_not_see_gpus_finds_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    begun: list[dict[str, Any]] = []
+    monkeypatch.setattr(processes.subprocess, "Popen", lambda *_, **how: begun.append(how))
+    Child("w0", ["selfplay"], tmp_path / "log", sees_gpus=False)
+    Child("w0", ["selfplay"], tmp_path / "log")
+    assert begun[0]["env"] == os.environ | {"CUDA_VISIBLE_DEVICES": ""}
+    assert begun[1]["env"] is None
