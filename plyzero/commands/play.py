@@ -56,7 +56,7 @@ SearchOptions = Annotated[
     typer.Option("-o", metavar="search.KEY=VALUE", help="A setting of the search, such as search.c_puct=2."),
 ]
 
-GameOrAll = Annotated[str | None, typer.Argument(metavar="[GAME]", help="As in play; without it: all games and runs.")]
+GameOrAll = Annotated[str | None, typer.Argument(metavar="[GAME]", help="As in play. Without it: that of --run, or all games and runs.")]
 
 Against = Annotated[
     str | None,
@@ -274,16 +274,18 @@ def serve(
 ) -> None:
     """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run; or of all games."""
     from plyzero.play.strength import introduction
-    from plyzero.run.directory import open_run
+    from plyzero.run.directory import open_run, read_run
     from plyzero.web.opponents import Opponents
     from plyzero.web.searches import MAX_SECONDS
     from plyzero.web.server import listen, make_app, make_home, serve_forever
 
     if net is not None and run is not None:
         raise UserError("expected --run or --net, got both")
+    if game is None and run is not None:
+        game = read_run(run).game_name
     if game is None:
-        if (run, net, against, start) != (None, None, None, None):
-            raise UserError("--run, --net, --against and --start need a game: plyzero serve GAME ...")
+        if (net, against, start) != (None, None, None):
+            raise UserError("--net, --against and --start need a game: plyzero serve GAME ...")
         with data_output() as output, listen(host, port) as listening:
             address = _address(host, listening)
             print(f"All games on {address} ; Ctrl-C ends the server.", file=output, flush=True)

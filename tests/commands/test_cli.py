@@ -193,7 +193,8 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("match R random --game tic-tac-toe -o selfplay.threads=9", "-o: expected a setting of the search, such as "),
         # serve and gtp
         ("serve tic-tac-toe --run a --net b", "expected --run or --net, got both"),
-        ("serve --run a", "need a game"),
+        ("serve --run a", "a is not a run directory"),
+        ("serve --net a", "need a game"),
         ("serve tic-tac-toe --net none.onnx", "none.onnx is not a file"),
         ("serve tic-tac-toe --host 300.1.1.1", "cannot listen on 300.1.1.1 port 8765"),
         ("gtp tic-tac-toe --run a --player random", "expected one of --run, --net and --player, got several"),

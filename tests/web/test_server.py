@@ -240,7 +240,7 @@ def test_the_libraries_of_others_are_those_of_their_packages():
 
 def test_the_server_says_where_it_is_and_ends_with_ctrl_c(tmp_path):
     run = tmp_path / "not yet"
-    command = [sys.executable, "-m", "plyzero", "serve", "tic-tac-toe", "--run", str(run), "--port", "0"]
+    command = [sys.executable, "-m", "plyzero", "serve", "--run", str(run), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         try:
             said = server.stdout.readline()
