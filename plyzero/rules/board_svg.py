@@ -7,13 +7,16 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
-from plyzero.rules.board import Board, Cell
+from plyzero.rules.board import Board, Cell, Label
 
 UNIT: Final = 40
 """Width of a square. With units larger than 1, focus rings and text keep their size in browsers."""
 
-DICE: Final = set("⚀⚁⚂⚃⚄⚅ ")
+DICE: Final = "⚀⚁⚂⚃⚄⚅"
 """Characters of labels that are rendered as dice."""
+
+PIPS: Final = ((4,), (0, 8), (0, 4, 8), (0, 2, 6, 8), (0, 2, 4, 6, 8), (0, 2, 3, 5, 6, 8))
+"""Places of the pips of each die, numbered from 0 to 8 row by row."""
 
 GLYPH_WIDTH: Final = 10.0
 LINE_HEIGHT: Final = 22.0
@@ -36,17 +39,20 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
 
     Two positions of a game differ in few of these parts.
     """
-    places = [(cell.x, cell.y) for cell in board.cells] + [(label.x, label.y) for label in board.labels]
+    places = [(each.x, each.y) for each in (*board.cells, *board.labels)]
+    places += [point for edge in board.edges for point in edge.points]
     left, top = (min(each) - 0.6 for each in zip(*places, strict=True))
     right, bottom = (max(each) + 0.6 for each in zip(*places, strict=True))
     neighbours = {(cell.x, cell.y) for cell in board.cells}
+    box = [UNIT * each for each in (left, top, right - left, bottom - top)]
     return [
-        _beginning(board.style, title, style, *(UNIT * each for each in (left, top, right - left, bottom - top))),
+        _beginning(board.style, title, style, *box) + "".join(_draw_edges(board, *box)),
         *("".join(_draw_cell(cell, board, cell in last, neighbours)) for cell in board.cells),
         *(
-            f'<text class="{"label dice" if set(text) <= DICE else "label"}"'
-            f' x="{UNIT * x:g}" y="{UNIT * y:g}">{escape(text)}</text>'
-            for x, y, text in board.labels
+            "".join(_draw_dice(label))
+            if label.text and set(label.text) <= set(DICE + " ")
+            else f'<text class="label" x="{UNIT * label.x:g}" y="{UNIT * label.y:g}">{escape(label.text)}</text>'
+            for label in board.labels
         ),
         "</svg>",
     ]
@@ -110,8 +116,35 @@ def _draw_cell(cell: Cell, board: Board, marked: bool, places: set[tuple[float, 
     if is_stone:
         yield f'<circle class="stone p{player}" cx="{x:g}" cy="{y:g}" r="{r:g}"/>'
     if (figure or (player and not is_stone)) and not cell.shape.startswith("bar"):
-        kind = f"{'mark' if is_stone else 'figure'} p{player if colon else ''}"
+        kind = f"{'mark' if is_stone else 'figure'} p{player if colon else _look(player)}"
         yield f'<text class="{kind}" x="{x:g}" y="{y:g}">{escape(figure or player)}</text>'
+    yield "</g>"
+
+
+def _look(letter: str) -> str:
+    """Return whether a letter is drawn white, "0", or black, "1", as capitals and small letters are in chess."""
+    is_white = letter in "Ww" or (letter.isupper() and letter != "B")
+    return ("0" if is_white else "1") if len(letter) == 1 and letter.isalpha() else ""
+
+
+def _draw_edges(board: Board, left: float, top: float, width: float, height: float) -> Iterator[str]:
+    """Yield the sides of players, on a ground on which both colours are seen."""
+    if board.edges:
+        yield f'<rect class="ground" x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}" rx="{UNIT / 4:g}"/>'
+    for player, points in board.edges:
+        line = " ".join(f"{UNIT * x:.1f},{UNIT * y:.1f}" for x, y in points)
+        yield f'<polyline class="edge p{player}" points="{line}"/>'
+
+
+def _draw_dice(label: Label) -> Iterator[str]:
+    numbers, size = [DICE.index(each) for each in label.text.replace(" ", "")], UNIT * 0.8
+    yield f'<g class="dice" role="img" aria-label="{" ".join(str(number + 1) for number in numbers)}">'
+    for place, number in enumerate(numbers):
+        x, y = UNIT * (label.x + 0.9 * (place - (len(numbers) - 1) / 2)), UNIT * label.y
+        yield _rectangle("die", x, y, size, size).replace("/>", f' rx="{UNIT / 8:g}"/>')
+        for pip in PIPS[number]:
+            right, down = (size * 0.28 * (each - 1) for each in (pip % 3, pip // 3))
+            yield f'<circle class="pip" cx="{x + right:g}" cy="{y + down:g}" r="{UNIT / 12:g}"/>'
     yield "</g>"
 
 

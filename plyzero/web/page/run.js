@@ -372,10 +372,11 @@ function Curve({ game }) {
 
 function GameItem({ game }) {
   const result = { first: "first player won", second: "second player won", draw: "draw" }[game.winner] ?? "cut off";
+  const hash = { moves: game.moves.join(" "), first: "you", second: "you" };
   const about = html`<${Curve} game=${game} />${result} in ${game.values.length} plies<br />
     <span class="dim">${game.step ? `model of step ${whole(game.step)}` : "before the first model"}</span>`;
   if (REPORT) return html`<details><summary>${about}</summary><p class="moves">${game.moves.join(" ")}</p></details>`;
-  return html`<a href=${`./#${new URLSearchParams({ moves: game.moves.join(" ") })}`}>${about}</a>`;
+  return html`<a href=${`./#${new URLSearchParams(hash)}`}>${about}</a>`;
 }
 
 function Games({ found }) {
