@@ -30,6 +30,7 @@ from plyzero.play.clock import (
     TimeLimit,
     describe_limits,
 )
+from plyzero.play.found_moves import FoundMoves
 from plyzero.play.ratings import MatchResult
 from plyzero.play.rule_based import AlphaBeta, Greedy
 from plyzero.play.strength import UNKNOWN, Strength, strength_of
@@ -312,6 +313,13 @@ class Bot:
         bot = cls(f"mcts:{simulations}", game, rollouts, simulations=simulations, settings=settings)
         bot._strength = lambda now: Strength(f"pure MCTS with {now.simulations} rollouts", judges=True)
         return bot
+
+    def __repr__(self) -> str:
+        return f"<Bot: {self.name} at {self.game.name}>"
+
+    def show(self, position: Game) -> FoundMoves:
+        """Search `position` and return what is found: a table when it is printed, and in a notebook also the board."""
+        return FoundMoves(position, self.search([position])[0])
 
     def strength(self) -> Strength:
         """Return the bot's measured strength so far, and whether it is enough to judge moves."""

@@ -1,10 +1,11 @@
-"""Boards as SVG pictures: one drawing for the web page, for notebooks and for files."""
+"""Boards as SVG pictures: one drawing for the web page, for notebooks and for files; and tables for notebooks."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
+from itertools import starmap
 from typing import Final
 
 from plyzero.rules.board import Board, Cell, Label
@@ -56,6 +57,21 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
         ),
         "</svg>",
     ]
+
+
+def with_shares(picture: str, moves: Iterable[tuple[Sequence[Cell], float]]) -> str:
+    """Return a picture of `render_svg` with moves on it: circles and arrows that are larger where the share is.
+
+    moves: of each the cells that are clicked to play it, and its share from 0 to 1.
+    """
+    return picture.removesuffix("</svg>") + "".join(starmap(_draw_share, moves)) + "</svg>"
+
+
+def html_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in HTML, for notebooks."""
+    head = "".join(f"<th>{escape(each)}</th>" for each in heads)
+    lines = ("".join(f"<td>{escape(str(each))}</td>" for each in row) for row in rows)
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
 def text_svg(text: str) -> str:
@@ -125,6 +141,19 @@ def _look(letter: str) -> str:
     """Return whether a letter is drawn white, "0", or black, "1", as capitals and small letters are in chess."""
     is_white = letter in "Ww" or (letter.isupper() and letter != "B")
     return ("0" if is_white else "1") if len(letter) == 1 and letter.isalpha() else ""
+
+
+def _draw_share(cells: Sequence[Cell], share: float) -> str:
+    if not cells or share < 0.005:
+        return ""
+    points = [(UNIT * cell.x, UNIT * cell.y) for cell in cells]
+    x, y = (sum(each) / 2 for each in zip(points[0], points[-1], strict=True))
+    drawn = f'<circle class="heat" cx="{x:g}" cy="{y:g}" r="{6 + 11 * share**0.5:.1f}" fill-opacity="0.7"/>'
+    if len(points) > 1:
+        line = " ".join(f"{x:g},{y:g}" for x, y in points)
+        drawn = f'<polyline class="arrow" points="{line}" stroke-width="{2 + 7 * share**0.5:.1f}"/>'
+        drawn += f'<circle class="tip" cx="{points[-1][0]:g}" cy="{points[-1][1]:g}" r="{4 + 6 * share**0.5:.1f}"/>'
+    return f'<g class="overlay">{drawn}<text x="{x:g}" y="{y:g}">{100 * share:.0f}</text></g>'
 
 
 def _draw_edges(board: Board, left: float, top: float, width: float, height: float) -> Iterator[str]:
