@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from importlib import import_module
 from pathlib import Path
 
 from plyzero.errors import UserError
@@ -94,10 +95,9 @@ class Progress:
         counts = f"step {number(fields, 'step'):,.0f}, {number(fields, 'games'):,.0f} games{self._score}"
         print(f"\r[{'#' * round(30 * share):30}] {share:4.0%}  {counts}  ", end="\n" if share == 1 else "", flush=True)
         if "ipykernel" in sys.modules and number(fields, "policy_loss") > 0:  # a notebook, whose chart is replaced
-            from IPython.display import display
-
             self._losses.append((number(fields, "step"), number(fields, "policy_loss")))
             chart = {"image/svg+xml": loss_chart(self._losses), "text/plain": "the policy's loss"}
+            display = import_module("IPython.display").display
             display(chart, raw=True, display_id=f"plyzero-{id(self)}", update=len(self._losses) > 1)
 
     def rate(self, rating: Rating) -> None:

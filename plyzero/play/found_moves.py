@@ -47,7 +47,7 @@ class FoundMoves:
         return info["visits"] / max(1, int(self.result.visits.sum()))
 
     def _rows(self) -> list[tuple[str, ...]]:
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for info in move_infos(self.position, self.result)[:10]:
             wins = "" if info["winrate"] is None else f"{info['winrate']:.0%}"
             rows.append(

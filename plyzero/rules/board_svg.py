@@ -40,7 +40,7 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
 
     Two positions of a game differ in few of these parts.
     """
-    places = [(each.x, each.y) for each in (*board.cells, *board.labels)]
+    places = [(cell.x, cell.y) for cell in board.cells] + [(label.x, label.y) for label in board.labels]
     places += [point for edge in board.edges for point in edge.points]
     left, top = (min(each) - 0.6 for each in zip(*places, strict=True))
     right, bottom = (max(each) + 0.6 for each in zip(*places, strict=True))
