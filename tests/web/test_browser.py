@@ -211,7 +211,7 @@ def test_another_move_in_an_earlier_position_is_a_variation(serve, open_page):
     wait_for_status(page, "plays c3. Black is to move")
     assert hash_fields(page)["moves"] == ["a1 c3"]
     assert hash_fields(page)["line"] == ["a1 b1 a2"]
-    page.get_by_role("button", name="Variation b1 a2").click()
+    page.get_by_role("button", name="Variation b1 a2", exact=True).click()
     wait_for_status(page, "position 2 of 3")
     assert hash_fields(page)["moves"] == ["a1 b1 a2"]
     assert hash_fields(page)["line"] == ["a1 c3"]
