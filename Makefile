@@ -6,7 +6,7 @@
 # make servers      NVIDIA Triton and MLServer in environments of their own, for a slow test of the client
 # make soak         an hour of random kills, crashes and restarts
 # make attacks      half an hour of failing system calls, full volumes, wrong clocks and more, together with kills
-# make test-browser the web page in a real browser, where there is Chromium
+# make test-browser the web page in a real browser, where there is Chromium, and its JavaScript linted, where there is npx
 # make test-docker  the containers, where there is a Docker engine with Compose
 # make test-cluster the Kubernetes manifests on a real control plane (`make control-plane` builds one), and buckets of Ceph
 # make bench        write benchmarks/results/speed.md, half an hour
@@ -56,7 +56,9 @@ soak: $(READY)
 attacks: $(READY)
 	$(BIN)/python benchmarks/attacks.py --run runs/attacks-$$(date +%s) --minutes 30
 
+BIOME := @biomejs/biome@2.6.8
 test-browser: $(READY)
+	if command -v npx > /dev/null; then npx --yes $(BIOME) lint --error-on-warnings; fi
 	$(BIN)/pytest -m browser -rs
 
 test-docker: $(READY)

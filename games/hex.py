@@ -96,7 +96,7 @@ class Hex(CompiledGame, version=1):
         return turns_and_mirrors(self.observation_shape, non_board_actions=swap)[1:2]
 
     def render(self) -> Board:
-        return hexes(self.record["board"] & PLAYER)
+        return hexes(self.record["board"] & PLAYER, edges=True)
 
 
 @kernel

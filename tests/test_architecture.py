@@ -20,7 +20,7 @@ TEMPLATE = ROOT / "plyzero" / "check" / "template"
 MAX_LINES = 450
 MAX_LEVELS = 12
 MAX_MODULES = 14  # in a folder
-MAX_PRODUCT_LINES = 36_100
+MAX_PRODUCT_LINES = 36_350
 
 LAYERS = (
     {"plyzero"},  # bucket, errors, files, lines, machine, settings, setting_types, threads, volume_errors

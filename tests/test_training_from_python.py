@@ -25,6 +25,8 @@ def test_a_training_without_an_end_or_a_game_is_refused(tmp_path: Path):
 @pytest.mark.slow
 def test_the_notebook_trains_and_evaluates_a_class_that_no_file_holds(tmp_path: Path):
     progress, match, best = executed(tmp_path)
+    (written,) = tmp_path.glob("*.ipynb")
+    assert "policy loss" in written.read_text()
     assert "100%  step 300, " in progress
     assert "different games among the 20" in match
     assert best == "take 3, value 1.00\n"
@@ -33,11 +35,12 @@ def test_the_notebook_trains_and_evaluates_a_class_that_no_file_holds(tmp_path: 
 
 
 def executed(folder: Path) -> list[str]:
-    """Execute the notebook in a folder. Return what its cells print."""
+    """Execute the notebook in a folder. Return what its cells print; the last one shows a table, training a chart."""
     copy = shutil.copy(NOTEBOOK, folder)
     command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", copy]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     cells = json.loads(Path(copy).read_text())["cells"]
-    printed = ["".join(text for output in cell.get("outputs", ()) for text in output["text"]) for cell in cells]
+    assert "<th>visits</th>" in "".join(cells[-1]["outputs"][0]["data"]["text/html"])
+    printed = ["".join(text for output in cell.get("outputs", ()) for text in output.get("text", ())) for cell in cells]
     return [text for text in printed if text]

@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from importlib import import_module
 from pathlib import Path
 
 from plyzero.errors import UserError
@@ -78,10 +79,14 @@ def train(
 
 
 class Progress:
-    """A line that is printed again and again: how much of the budget is used, and the newest score."""
+    """A line that is printed again and again: how much of the budget is used, and the newest score.
+
+    In a notebook there is also a chart of the policy's loss.
+    """
 
     def __init__(self, run: Run) -> None:
         self._run, self._score = run, ""
+        self._losses: list[tuple[float, float]] = []
 
     def report(self, report: Report) -> None:
         """Show a new model."""
@@ -89,10 +94,26 @@ class Progress:
         share = share_used(self._run.settings.budget, fields)
         counts = f"step {number(fields, 'step'):,.0f}, {number(fields, 'games'):,.0f} games{self._score}"
         print(f"\r[{'#' * round(30 * share):30}] {share:4.0%}  {counts}  ", end="\n" if share == 1 else "", flush=True)
+        if "ipykernel" in sys.modules and number(fields, "policy_loss") > 0:  # a notebook, whose chart is replaced
+            self._losses.append((number(fields, "step"), number(fields, "policy_loss")))
+            chart = {"image/svg+xml": loss_chart(self._losses), "text/plain": "the policy's loss"}
+            display = import_module("IPython.display").display
+            display(chart, raw=True, display_id=f"plyzero-{id(self)}", update=len(self._losses) > 1)
 
     def rate(self, rating: Rating) -> None:
         """Show the scores of a model from the next report on."""
         self._score = "".join(f", {result.score:.0%} against {name}" for name, result in rating.scores.items())
+
+
+def loss_chart(losses: Sequence[tuple[float, float]]) -> str:
+    """Return a chart of (training step, loss > 0) as SVG."""
+    (step, loss), most = losses[-1], max(loss for _, loss in losses)
+    points = " ".join(f"{300 * x / max(1, step):.1f},{100 - 90 * y / most:.1f}" for x, y in losses)
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 120" width="400" font-size="11" fill="#888">'
+        f'<path d="M0 10V100H300" fill="none" stroke="#888"/><polyline points="{points}" fill="none" stroke="#0b6258"/>'
+        f'<text x="0" y="115">policy loss until step {step:,.0f}: {loss:.3f}</text></svg>'
+    )
 
 
 @contextmanager

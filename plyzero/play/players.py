@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,9 @@ from plyzero.search.slots import SearchResult, SearchSlots, search
 from plyzero.search.solver import with_exact_end
 from plyzero.setting_types import MAX_SIMULATIONS, OBJECT_NAME, parse_rollouts
 from plyzero.settings import SearchSettings
+
+if TYPE_CHECKING:
+    from plyzero.play.found_moves import FoundMoves
 
 MAX_NODES: Final = 1_000_000
 """Number of nodes, in all trees together, above which positions are searched one group after another."""
@@ -314,6 +317,15 @@ class Bot:
         bot = cls(f"mcts:{simulations}", game, rollouts, simulations=simulations, settings=settings)
         bot._strength = lambda now: Strength(f"pure MCTS with {now.simulations} rollouts", judges=True)
         return bot
+
+    def __repr__(self) -> str:
+        return f"<Bot: {self.name} at {self.game.name}>"
+
+    def show(self, position: Game) -> FoundMoves:
+        """Search `position` and return what is found: a table when it is printed, and in a notebook also the board."""
+        from plyzero.play.found_moves import FoundMoves
+
+        return FoundMoves(position, self.search([position])[0])
 
     def strength(self) -> Strength:
         """Return the bot's measured strength so far, and whether it is enough to judge moves."""

@@ -332,6 +332,9 @@ class MatchResult:
         """Return the Elo difference of the players, by `ratings.rate`, and the bounds of its 95 % interval."""
         return _elo(self.wins, self.draws, self.losses)
 
+    def __repr__(self) -> str:
+        return f"MatchResult(wins={self.wins}, draws={self.draws}, losses={self.losses}: score {self})"
+
     def report(self) -> str:
         """Return the result of the first player, A, for people: counts, score and Elo difference, one per line."""
         score_low, score_high = self.interval()

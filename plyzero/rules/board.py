@@ -35,7 +35,7 @@ class Cell(NamedTuple):
     name:  what a click on it types; several cells may share one name, such as those of a column.
     x, y:  its centre. y grows downwards, and neighbouring squares are 1 apart.
     piece: "" = none, "0" or "1" = a stone of that player, "0:♞" = a figure of that player, "0:K" or "0:12" = a stone of
-           that player with a text; any other text is shown as it is.
+           that player with a text; any other text is shown as it is: capitals and w white, other letters black.
     shape: "square", "hex", "point" where lines cross, "bar-h" and "bar-v" for edges, "dot", or "free" without a frame;
            "spike-up" and "spike-down" begin a point of backgammon, five cells long.
     """
@@ -55,6 +55,13 @@ class Label(NamedTuple):
     text: str
 
 
+class Edge(NamedTuple):
+    """A side of the board that belongs to a player, as a line through the `points` (x, y)."""
+
+    player: int
+    points: tuple[tuple[float, float], ...]
+
+
 @dataclass(frozen=True)
 class Board:
     """A position as people see it.
@@ -67,6 +74,7 @@ class Board:
     cells: tuple[Cell, ...]
     style: str = "squares"
     labels: tuple[Label, ...] = ()
+    edges: tuple[Edge, ...] = ()
 
     @property
     def colours(self) -> tuple[str, str]:
@@ -175,12 +183,27 @@ def grid(
     return Board(tuple(cells), style, tuple(labels))
 
 
-def hexes(rows: ArrayLike, *, pieces: Sequence[str] = PIECES, files: str = string.ascii_lowercase) -> Board:
-    """Return a board of hexagons, each row half a hexagon further right. The arguments are those of `grid`."""
+def hexes(
+    rows: ArrayLike, *, pieces: Sequence[str] = PIECES, files: str = string.ascii_lowercase, edges: bool = False
+) -> Board:
+    """Return a board of hexagons, each row half a hexagon further right. The other arguments are those of `grid`.
+
+    edges: whether the sides have colours: top and bottom are player 0's, left and right player 1's.
+    """
     squares = grid(rows, pieces=pieces, files=files)
     cells = (Cell(cell.name, cell.x + cell.y / 2, cell.y * HEX_ROW, cell.piece, "hex") for cell in squares.cells)
     labels = (Label(x + y / 2, y * HEX_ROW, text) for x, y, text in squares.labels)
-    return Board(tuple(cells), "hexes", tuple(labels))
+    return Board(tuple(cells), "hexes", tuple(labels), _sides(*np.shape(rows)) if edges else ())
+
+
+def _sides(height: int, width: int) -> tuple[Edge, ...]:
+    """Return the four sides of a rhombus of hexagons."""
+    tip, shoulder = HEX_ROW * 2 / 3, HEX_ROW / 3  # the corners of a hexagon are so far above and below its centre
+    top = [at for x in range(width) for at in ((x - 0.5, -shoulder), (x, -tip))] + [(width - 0.5, -shoulder)]
+    left = [(y / 2 - 0.5, y * HEX_ROW + down) for y in range(height) for down in (-shoulder, shoulder)]
+    x, y = width - 1 + (height - 1) / 2, (height - 1) * HEX_ROW  # of the last hexagon
+    turned = ([(x - a, y - b) for a, b in side] for side in (top, left))
+    return tuple(Edge(n % 2, tuple(side)) for n, side in enumerate((top, left, *turned)))
 
 
 def render_grid(board: NDArray[np.int8], *, glyphs: str = ".xo", rows_up: bool = False, files: str = "") -> str:
@@ -222,7 +245,7 @@ def read_text(text: str, action_names: Iterable[str] = ()) -> Board | None:
             return None
         labels.append(Label(-1, y, row[1].strip()))
         for x, glyph in enumerate(row[2].ljust(2 * len(files) - 1)[::2]):
-            piece = {".": "", " ": "", "x": "0", "o": "1"}.get(glyph, glyph)
+            piece = {".": "", " ": "", "x": "0", "o": "1", "X": "0:X", "O": "1:O"}.get(glyph, glyph)
             cells.append(Cell(files[x] if by_column else f"{files[x]}{row[1].strip()}", x, y, piece))
     if by_column:
         cells.reverse()  # pieces fall

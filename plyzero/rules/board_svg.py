@@ -1,19 +1,23 @@
-"""Boards as SVG pictures: one drawing for the web page, for notebooks and for files."""
+"""Boards as SVG pictures: one drawing for the web page, for notebooks and for files; and tables for notebooks."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
+from itertools import starmap
 from typing import Final
 
-from plyzero.rules.board import Board, Cell
+from plyzero.rules.board import Board, Cell, Label
 
 UNIT: Final = 40
 """Width of a square. With units larger than 1, focus rings and text keep their size in browsers."""
 
-DICE: Final = set("⚀⚁⚂⚃⚄⚅ ")
+DICE: Final = "⚀⚁⚂⚃⚄⚅"
 """Characters of labels that are rendered as dice."""
+
+PIPS: Final = ((4,), (0, 8), (0, 4, 8), (0, 2, 6, 8), (0, 2, 4, 6, 8), (0, 2, 3, 5, 6, 8))
+"""Places of the pips of each die, numbered from 0 to 8 row by row."""
 
 GLYPH_WIDTH: Final = 10.0
 LINE_HEIGHT: Final = 22.0
@@ -37,19 +41,37 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
     Two positions of a game differ in few of these parts.
     """
     places = [(cell.x, cell.y) for cell in board.cells] + [(label.x, label.y) for label in board.labels]
+    places += [point for edge in board.edges for point in edge.points]
     left, top = (min(each) - 0.6 for each in zip(*places, strict=True))
     right, bottom = (max(each) + 0.6 for each in zip(*places, strict=True))
     neighbours = {(cell.x, cell.y) for cell in board.cells}
+    box = [UNIT * each for each in (left, top, right - left, bottom - top)]
     return [
-        _beginning(board.style, title, style, *(UNIT * each for each in (left, top, right - left, bottom - top))),
+        _beginning(board.style, title, style, *box) + "".join(_draw_edges(board, *box)),
         *("".join(_draw_cell(cell, board, cell in last, neighbours)) for cell in board.cells),
         *(
-            f'<text class="{"label dice" if set(text) <= DICE else "label"}"'
-            f' x="{UNIT * x:g}" y="{UNIT * y:g}">{escape(text)}</text>'
-            for x, y, text in board.labels
+            "".join(_draw_dice(label))
+            if label.text and set(label.text) <= set(DICE + " ")
+            else f'<text class="label" x="{UNIT * label.x:g}" y="{UNIT * label.y:g}">{escape(label.text)}</text>'
+            for label in board.labels
         ),
         "</svg>",
     ]
+
+
+def with_shares(picture: str, moves: Iterable[tuple[Sequence[Cell], float]]) -> str:
+    """Return a picture of `render_svg` with moves on it: circles and arrows that are larger where the share is.
+
+    moves: of each the cells that are clicked to play it, and its share from 0 to 1.
+    """
+    return picture.removesuffix("</svg>") + "".join(starmap(_draw_share, moves)) + "</svg>"
+
+
+def html_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in HTML, for notebooks."""
+    head = "".join(f"<th>{escape(each)}</th>" for each in heads)
+    lines = ("".join(f"<td>{escape(str(each))}</td>" for each in row) for row in rows)
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
 def text_svg(text: str) -> str:
@@ -110,8 +132,48 @@ def _draw_cell(cell: Cell, board: Board, marked: bool, places: set[tuple[float, 
     if is_stone:
         yield f'<circle class="stone p{player}" cx="{x:g}" cy="{y:g}" r="{r:g}"/>'
     if (figure or (player and not is_stone)) and not cell.shape.startswith("bar"):
-        kind = f"{'mark' if is_stone else 'figure'} p{player if colon else ''}"
+        kind = f"{'mark' if is_stone else 'figure'} p{player if colon else _look(player)}"
         yield f'<text class="{kind}" x="{x:g}" y="{y:g}">{escape(figure or player)}</text>'
+    yield "</g>"
+
+
+def _look(letter: str) -> str:
+    """Return whether a letter is drawn white, "0", or black, "1", as capitals and small letters are in chess."""
+    is_white = letter in "Ww" or (letter.isupper() and letter != "B")
+    return ("0" if is_white else "1") if len(letter) == 1 and letter.isalpha() else ""
+
+
+def _draw_share(cells: Sequence[Cell], share: float) -> str:
+    if not cells or share < 0.005:
+        return ""
+    points = [(UNIT * cell.x, UNIT * cell.y) for cell in cells]
+    x, y = (sum(each) / 2 for each in zip(points[0], points[-1], strict=True))
+    drawn = f'<circle class="heat" cx="{x:g}" cy="{y:g}" r="{6 + 11 * share**0.5:.1f}" fill-opacity="0.7"/>'
+    if len(points) > 1:
+        line = " ".join(f"{x:g},{y:g}" for x, y in points)
+        drawn = f'<polyline class="arrow" points="{line}" stroke-width="{2 + 7 * share**0.5:.1f}"/>'
+        drawn += f'<circle class="tip" cx="{points[-1][0]:g}" cy="{points[-1][1]:g}" r="{4 + 6 * share**0.5:.1f}"/>'
+    return f'<g class="overlay">{drawn}<text x="{x:g}" y="{y:g}">{100 * share:.0f}</text></g>'
+
+
+def _draw_edges(board: Board, left: float, top: float, width: float, height: float) -> Iterator[str]:
+    """Yield the sides of players, on a ground on which both colours are seen."""
+    if board.edges:
+        yield f'<rect class="ground" x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}" rx="{UNIT / 4:g}"/>'
+    for player, points in board.edges:
+        line = " ".join(f"{UNIT * x:.1f},{UNIT * y:.1f}" for x, y in points)
+        yield f'<polyline class="edge p{player}" points="{line}"/>'
+
+
+def _draw_dice(label: Label) -> Iterator[str]:
+    numbers, size = [DICE.index(each) for each in label.text.replace(" ", "")], UNIT * 0.8
+    yield f'<g class="dice" role="img" aria-label="{" ".join(str(number + 1) for number in numbers)}">'
+    for place, number in enumerate(numbers):
+        x, y = UNIT * (label.x + 0.9 * (place - (len(numbers) - 1) / 2)), UNIT * label.y
+        yield _rectangle("die", x, y, size, size).replace("/>", f' rx="{UNIT / 8:g}"/>')
+        for pip in PIPS[number]:
+            right, down = (size * 0.28 * (each - 1) for each in (pip % 3, pip // 3))
+            yield f'<circle class="pip" cx="{x + right:g}" cy="{y + down:g}" r="{UNIT / 12:g}"/>'
     yield "</g>"
 
 

@@ -215,6 +215,11 @@ class Game(ABC):
 
         return functools.reduce(lambda position, move: position.play_unchecked(move), moves_to(self, text), self)
 
+    def __repr__(self) -> str:
+        """Return the name of the class, who is to move, and the position as text."""
+        turn = "a roll is due" if _possible_rolls(self) else self.outcome() or f"player {self.to_play} to move"
+        return f"{type(self).__name__}, {turn}:\n{self}"
+
     def _repr_svg_(self) -> str | None:
         """Return the board as an SVG picture, for notebooks; None if there is none."""
         board = board_of(self)

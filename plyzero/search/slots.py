@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError
+from plyzero.rules.board_svg import html_table
 from plyzero.rules.catalog import failed_rules
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import ONGOING, Game
@@ -133,16 +134,18 @@ class SearchResult:
     @property
     def policy(self) -> NDArray[np.float64]:
         """The improved policy, `[n]`: what self-play samples from and the network learns; see plyzero.search.policy."""
+        c_visit, c_scale = self.settings.c_visit, self.settings.c_scale
         return policy_target(
-            self.algorithm,
-            self.visits,
-            self.prior,
-            self.q,
-            self.network_value,
-            self.proven,
-            self.settings.c_visit,
-            self.settings.c_scale,
+            self.algorithm, self.visits, self.prior, self.q, self.network_value, self.proven, c_visit, c_scale
         )
+
+    def __repr__(self) -> str:
+        return f"SearchResult(action {self.best_action()}, value {self.value:+.2f}, {self.simulations} simulations)"
+
+    def _repr_html_(self) -> str:
+        columns = self.actions, self.visits, self.q.round(2), self.policy.round(3)
+        rows = zip(*(column[np.argsort(-self.visits, kind="stable")] for column in columns), strict=True)
+        return html_table(("action", "visits", "value", "policy"), rows)
 
     def best_action(self) -> int:
         """Return the action to play for strength: the most visited one that the policy allows.

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from plyzero.rules.board import Board, Cell, grid, hexes, read_text, render_grid
+from plyzero.rules.board import Board, Cell, Label, grid, hexes, read_text, render_grid
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import board_of
@@ -113,6 +113,38 @@ def test_letters_of_two_players_stand_on_stones_of_their_colours():
     assert [kinds[2][0][0], kinds[3][0][0]] == ["figure p0", "figure p"]
     assert board.colours == ("white", "black")
     assert Board(board.cells[:2]).colours == ("black", "white")
+
+
+def test_letters_of_two_players_in_a_text_differ_in_more_than_the_letter():
+    board = read_text(" 1 w b K k X O\n   a b c d e f")
+    shapes = [ET.fromstring(render_svg(Board((cell,))))[-1] for cell in board.cells]
+    kinds = [shape[1].get("class") for shape in shapes]
+    assert kinds == ["figure p0", "figure p1", "figure p0", "figure p1", "stone p0", "stone p1"]
+
+
+def test_the_sides_of_hex_have_the_colours_of_those_who_connect_them():
+    board = board_of(load_game("hex(size=4)").start)
+    picture = ET.fromstring(render_svg(board))
+    assert [each.get("class") for each in picture if "edge" in each.get("class", "")] == ["edge p0", "edge p1"] * 2
+    cells = {cell.name: (cell.x, cell.y) for cell in board.cells}
+    for edge, names in zip(board.edges, ("a1 d1", "a1 a4", "a4 d4", "d1 d4"), strict=True):
+        for name in names.split():  # a side runs along the whole of its row
+            distances = [np.hypot(x - cells[name][0], y - cells[name][1]) for x, y in edge.points]
+            assert min(distances) == pytest.approx(3**-0.5)
+        assert all(  # and through no hexagon
+            np.hypot(x - a, y - b) > 3**-0.5 - 1e-9 for x, y in edge.points for a, b in cells.values()
+        )
+    assert board_of(load_game("hex(size=4)").start).changed(board) == ()
+
+
+def test_dice_are_drawn_with_their_pips():
+    cell = Cell("a", 0, 0)
+    picture = ET.fromstring(render_svg(Board((cell,), labels=(Label(0, 1, "⚅ ⚂"), Label(0, 2, ""), Label(0, 3, "7")))))
+    (dice,) = [each for each in picture if each.get("class") == "dice"]
+    assert dice.get("aria-label") == "6 3"
+    assert [part.get("class") for part in dice] == ["die", *["pip"] * 6, "die", *["pip"] * 3]
+    assert len({(part.get("cx"), part.get("cy")) for part in dice if part.get("class") == "pip"}) == 9
+    assert [each.text for each in picture if each.get("class") == "label"] == [None, "7"]
 
 
 def test_text_in_a_picture_is_text():

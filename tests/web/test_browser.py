@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, quote_plus, urlsplit
 import numpy as np
 import pytest
 
+from plyzero.play.game_record import read_game
 from plyzero.rules.catalog import load_game
 from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import random_game
@@ -174,7 +175,7 @@ def test_the_players_stand_above_and_below_the_board_and_the_turn_is_seen(serve,
     page.get_by_role("button", name="Off", exact=True).click()
     page.wait_for_selector(".evaluation span")
     said = page.locator(".evaluation").get_attribute("aria-label")
-    assert re.match("Expected score of the second player: [0-9]+ percent", said)
+    assert re.match("Expected score of Yellow: [0-9]+ percent", said)
 
 
 def test_what_can_be_picked_is_marked_and_then_where_it_can_go(serve, open_page):
@@ -207,19 +208,85 @@ def test_another_move_in_an_earlier_position_is_a_variation(serve, open_page):
     page.get_by_role("button", name="Move 1, a1").click()
     wait_for_status(page, "position 1 of 3")
     by_mouse(page, "c3")
-    wait_for_status(page, "plays c3. The first player is to move")
+    wait_for_status(page, "plays c3. Black is to move")
     assert hash_fields(page)["moves"] == ["a1 c3"]
     assert hash_fields(page)["line"] == ["a1 b1 a2"]
-    page.get_by_role("button", name="Variation b1 a2").click()
+    page.get_by_role("button", name="Variation b1 a2", exact=True).click()
     wait_for_status(page, "position 2 of 3")
     assert hash_fields(page)["moves"] == ["a1 b1 a2"]
     assert hash_fields(page)["line"] == ["a1 c3"]
     by_mouse(page, "a2")  # the move that was played there
-    wait_for_status(page, "plays a2. The second player is to move")
+    wait_for_status(page, "plays a2. White is to move")
     assert hash_fields(page)["line"] == ["a1 c3"]
     page.get_by_role("button", name="New game", exact=True).click()
     wait_for_moves(page, 0)
     assert "line" not in hash_fields(page)
+
+
+def test_a_tree_with_comments_is_saved_and_loaded_and_its_variations_are_deleted(serve, open_page, tmp_path):
+    address = serve("tic-tac-toe") + "/#first=you&second=you&moves=a1+b1+a2&line=a1+c3&line=b2"
+    page = open_page(address, accept_downloads=True)
+    page.get_by_role("button", name="Move 1, a1").click()
+    wait_for_status(page, "position 1 of 3")
+    comment = page.get_by_label("Comment on this position")
+    comment.fill("corner | or centre?")
+    comment.press("Enter")
+    page.wait_for_selector("[title='corner | or centre?']")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save").click()
+    download.value.save_as(tmp_path / "tree.json")
+    record = json.loads((tmp_path / "tree.json").read_text())
+    assert (record["variations"], record["comments"]) == ([["a1", "c3"], ["b2"]], {"a1": "corner | or centre?"})
+    assert read_game([json.dumps(record)], load_game("tic-tac-toe"), "1", "tree.json").winner is None
+    page.get_by_role("button", name="Delete the variation b2").click()
+    page.wait_for_function("() => !location.hash.includes('line=b2')")
+    page.get_by_role("button", name="New game", exact=True).click()
+    wait_for_moves(page, 0)
+    page.get_by_label("File of a game").set_input_files(tmp_path / "tree.json")
+    page.wait_for_function("() => location.hash.includes('line=b2')")
+    page.reload()
+    page.get_by_role("button", name="One move back").click()
+    page.get_by_role("button", name="One move back").click()
+    wait_for_status(page, "position 1 of 3")
+    assert page.get_by_label("Comment on this position").input_value() == "corner | or centre?"
+
+
+def test_a_game_of_a_match_is_chosen_from_its_file(serve, open_page, tmp_path):
+    lines = [
+        {"version": 1, "game": "tic-tac-toe v1", "first": "random", "second": "mcts:9", "moves": moves, **how}
+        for moves, how in (
+            (["a1", "b1", "a2", "b2", "a3"], {"winner": "first", "end": "rule"}),
+            (["c3"], {"winner": "second", "end": "resign"}),
+        )
+    ]
+    file = tmp_path / "match.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    page = open_page(serve("tic-tac-toe"))
+    page.wait_for_selector("svg.board")
+    page.get_by_label("File of a game").set_input_files(file)
+    wait_for_status(page, "Black has won. Review the game to see which moves lost expected score")
+    assert page.get_by_label("Game of the file").locator("option").all_inner_texts() == [
+        "Game 1: first player won, 5 moves",
+        "Game 2: second player won, 1 moves",
+    ]
+    page.get_by_label("Game of the file").select_option("1")
+    wait_for_status(page, "Black plays c3. Black resigned")
+
+
+def test_a_mistake_is_retried_until_a_good_move_is_found(serve, open_page):
+    page = open_page(serve("tic-tac-toe") + "/#first=you&second=you&moves=b2+a2+c3+a1")
+    page.get_by_role("button", name="Review the game").click()
+    first = page.locator("ol.turning li").first
+    first.get_by_role("button", name="Retry").click()
+    wait_for_status(page, "Find a better move than a2")
+    assert "better" not in first.inner_text()
+    assert page.locator(".overlay .ghost").count() == 0
+    by_mouse(page, "c2")
+    wait_for_status(page, "c2 loses [0-9]+ percentage points of expected score; try another move")
+    by_mouse(page, "c1")
+    wait_for_status(page, "Right: c1")
+    assert hash_fields(page)["moves"] == ["b2 a2 c3 a1"]
+    page.wait_for_selector(".overlay .ghost.p1")
 
 
 def test_keys_walk_through_a_game(serve, open_page):
@@ -235,7 +302,7 @@ def test_keys_walk_through_a_game(serve, open_page):
     wait_for_status(page, "position 1 of 3")
     assert page.evaluate("document.activeElement.dataset.cell")
     page.keyboard.press("End")
-    wait_for_status(page, "second player is to move")
+    wait_for_status(page, "White is to move")
 
 
 def test_a_position_is_set_up_from_text_and_played_on(serve, open_page, tmp_path):
@@ -357,15 +424,15 @@ def test_an_analysis_grows_on_the_board_and_a_review_finds_the_losing_move(serve
     for mode in ("policy", "line", "nothing", "visits"):
         page.get_by_role("button", name=mode, exact=True).click()
         page.wait_for_timeout(100)
-    assert "First player wins" in page.get_by_label("Analysis").inner_text()
+    assert "Black wins" in page.get_by_label("Analysis").inner_text()
     page.get_by_role("button", name="Review the game").click()
     page.wait_for_selector("text=Accuracy")
     game = page.get_by_role("region", name="Game")
-    assert "a2 by the second player: " in game.inner_text()
+    assert "a2 by White: " in game.inner_text()
     assert "The judge: the bundled bot, level " in game.inner_text()
     assert "The judge: the bundled bot, level " in page.get_by_label("Analysis").inner_text()
     first = game.locator("ol.turning li").first
-    assert re.search(r"blunder, lost \d+ points of 100; better: [ac][13]", first.inner_text())
+    assert re.search(r"blunder, lost \d+ percentage points of expected score; better: [ac][13]", first.inner_text())
     page.get_by_role("button", name="On", exact=True).click()
     assert page.locator(".overlay .ghost").count() == 0
     first.get_by_role("button", name="Move 2", exact=True).click()
@@ -390,7 +457,7 @@ def test_nothing_stands_in_the_way_of_people_who_cannot_see_or_use_a_mouse(game,
     page = open_page(serve(game) + "/#first=you&second=you", color_scheme=scheme)
     page.wait_for_selector("svg.board, pre")
     page.get_by_role("button", name="Off", exact=True).click()
-    page.wait_for_selector("text=First player wins")
+    page.wait_for_selector("text=/ wins [0-9<]+/")
     if page.get_by_role("region", name="Network").count():  # there is a bundled bot
         page.locator("summary", has_text="What the network sees").click()
         page.wait_for_selector(".planes canvas")
@@ -426,7 +493,7 @@ def test_the_status_tells_of_the_position_that_is_shown(serve, open_page):
 def test_undo_keeps_to_the_end_and_the_back_button_shows_what_was_shown_before(serve, open_page):
     moves = "moves=a1+b1+a2+b2"
     page = open_page(serve("tic-tac-toe") + f"/#first=you&second=you&{moves}")
-    wait_for_status(page, "The first player is to move")
+    wait_for_status(page, "Black is to move")
     page.get_by_role("button", name="Move 2, b1").click()
     wait_for_status(page, "position 2 of 4")
     assert page.get_by_role("button", name="Undo").is_disabled()
@@ -437,7 +504,7 @@ def test_undo_keeps_to_the_end_and_the_back_button_shows_what_was_shown_before(s
     wait_for_moves(page, 4)
     wait_for_status(page, "position 2 of 4")
     page.go_back()
-    wait_for_status(page, "b2. The first player is to move")
+    wait_for_status(page, "b2. Black is to move")
     page.get_by_role("button", name="Undo").click()
     wait_for_moves(page, 3)
 
@@ -526,7 +593,7 @@ def test_a_review_has_a_strength_and_falls_where_a_move_has_lost(serve, open_pag
     assert "simulations=256" in asked.value.url
     page.wait_for_selector("text=Accuracy")
     curve = page.locator("svg.graph[aria-label^=Expected]").get_attribute("aria-label")
-    assert curve.startswith("Expected score of the first player: 50 50 100")
+    assert curve.startswith("Expected score of Black: 50 50 100")
     page.get_by_role("button", name="Undo").click()
     wait_for_moves(page, 3)
     page.wait_for_function("() => !document.body.innerText.includes('Accuracy')")

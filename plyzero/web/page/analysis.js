@@ -2,6 +2,7 @@
 
 import { html } from "/static/vendor/htm-preact.js";
 import { ahead } from "/static/network.js";
+import { capital, sideName } from "/static/status.js";
 
 const STRENGTHS = [16, 64, 256, 1024, 4096];
 const HEADS = [["move", "first the one that is played, then the others by visits", "text"], ["visits", "share of the simulations"],
@@ -21,17 +22,17 @@ export function Analysis({ state, onChange, position, why, onLine }) {
     </div>
     ${why ? html`<p class="dim">${why}</p>` : null}
     ${on && position?.outcome ? html`<p class="dim">The game is over.</p>` : null}
-    ${on && found?.rootInfo ? html`<${Found} found=${found} mode=${mode} hasBoard=${Boolean(position?.svg)} onChange=${onChange} onLine=${onLine} />` : null}
+    ${on && found?.rootInfo ? html`<${Found} found=${found} colours=${position.colours} mode=${mode} hasBoard=${Boolean(position?.svg)} onChange=${onChange} onLine=${onLine} />` : null}
   </section>`;
 }
 
-function Found({ found, mode, hasBoard, onChange, onLine }) {
+function Found({ found, colours, mode, hasBoard, onChange, onLine }) {
   const { currentPlayer, winrate, drawrate, proven, scoreLead } = found.rootInfo;
   const win = Math.max(0, winrate - drawrate / 2), loss = Math.max(0, 1 - win - drawrate);
   const [first, second] = currentPlayer === 0 ? [win, loss] : [loss, win];
   const percent = (share) => (share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`);
   const total = found.moveInfos.reduce((sum, info) => sum + info.visits, 0) || 1;
-  const words = `First player wins ${percent(first)}${drawrate < 0.005 ? "" : `, draw ${percent(drawrate)}`}, second player wins ${percent(second)}`;
+  const words = `${capital(sideName(colours, 0))} wins ${percent(first)}${drawrate < 0.005 ? "" : `, draw ${percent(drawrate)}`}, ${sideName(colours, 1)} wins ${percent(second)}`;
   const best = found.moveInfos[0], most = Math.max(...found.moveInfos.map(({ visits }) => visits));
   return html`
     <p>${words}${scoreLead === undefined ? "" : ` · the player to move is ${ahead(scoreLead)}`}${proven ? ` · proven ${proven} for the player to move` : ""} · ${found.simulations} of ${found.of} simulations</p>

@@ -30,7 +30,8 @@ export function stream(path, fields, onEvent, onError) {
 
 let known = null; // the address that was read or written last
 
-// The state of the page is its address: moves, variations, who plays, which position is shown, the text of the first one.
+// The state of the page is its address: moves, variations, comments by the moves before them, who plays, which position is
+// shown, the text of the first one.
 export function readAddress() {
   known = location.hash;
   const fields = new URLSearchParams(location.hash.slice(1));
@@ -45,11 +46,12 @@ export function readAddress() {
     step: fields.get("step") ?? "",
     start: fields.get("start") ?? "",
     lines: fields.getAll("line").map(split),
+    notes: Object.fromEntries(fields.getAll("note").map((each) => each.split(/ \| (.*)/s, 2))),
   };
 }
 
 // isNew: as an entry of the browser's history, so that its Back button leads to what was shown before.
-export function writeAddress({ moves, at, first, second, resigned, step, start, lines }, isNew) {
+export function writeAddress({ moves, at, first, second, resigned, step, start, lines, notes }, isNew) {
   if (location.hash !== known) return; // the Back button has changed it, and the event that says so is on its way
   const fields = new URLSearchParams({ moves: moves.join(" "), first, second });
   if (at < moves.length) fields.set("at", at);
@@ -57,6 +59,7 @@ export function writeAddress({ moves, at, first, second, resigned, step, start, 
   if (step) fields.set("step", step);
   if (start) fields.set("start", start);
   for (const line of lines) fields.append("line", line.join(" "));
+  for (const [before, text] of Object.entries(notes)) if (text) fields.append("note", `${before} | ${text}`);
   if (isNew && location.hash !== `#${fields}`) history.pushState(null, "", `#${fields}`);
   else history.replaceState(null, "", `#${fields}`);
   known = location.hash;

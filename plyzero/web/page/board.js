@@ -37,7 +37,7 @@ export function BoardView({ position, canMove, drawing, onMove }) {
       cell.classList.toggle("playable", playable);
       cell.classList.toggle("picked", picked.includes(name));
       cell.setAttribute("role", "button");
-      cell.setAttribute("aria-label", `${cell.dataset.cell}${describe(cell)}${picked.includes(name) ? ", chosen" : ""}`);
+      cell.setAttribute("aria-label", `${cell.dataset.cell}${describe(cell, position.colours)}${picked.includes(name) ? ", chosen" : ""}`);
       cell.setAttribute("aria-disabled", String(!playable));
       if (playable) stop ??= cell;
       cell.tabIndex = -1;
@@ -111,10 +111,10 @@ export function BoardView({ position, canMove, drawing, onMove }) {
 
 const begins = (move, path) => path.every((cell, i) => move.path[i] === cell);
 
-function describe(cell) {
+function describe(cell, colours) {
   const figure = cell.querySelector(".figure, .mark"), words = figure ? ` ${figure.textContent}` : "";
-  if (cell.querySelector(".stone.p0")) return `, first player${words}`;
-  if (cell.querySelector(".stone.p1")) return `, second player${words}`;
+  if (cell.querySelector(".stone.p0")) return `, ${colours[0]}${words}`;
+  if (cell.querySelector(".stone.p1")) return `, ${colours[1]}${words}`;
   if (figure) return `,${words}`;
   if (cell.querySelector(".taken")) return ", drawn";
   return cell.querySelector(".spot") ? ", dot" : ", empty";

@@ -2,7 +2,18 @@
 
 import { html } from "/static/vendor/htm-preact.js";
 
-// entries: of moves, with the `number` and the `step` that follows, and perhaps a `mistake`; of variations, with `onFollow`;
+const PIPS = ["4", "08", "048", "0268", "02468", "023568"]; // places of the pips of a die, row by row
+
+// A roll such as 3 or 5-3 as dice, and any other by its name.
+export function Roll({ name }) {
+  if (!/^[1-6](-[1-6])*$/.test(name)) return name;
+  return html`<span class="roll" role="img" aria-label=${name}>${name.split("-").map((number) => html`<svg class="board" viewBox="0 0 30 30">
+    <rect class="die" x="1" y="1" width="28" height="28" rx="5" />
+    ${[...PIPS[number - 1]].map((at) => html`<circle class="pip" r="3" cx=${7 + 8 * (at % 3)} cy=${7 + 8 * Math.floor(at / 3)} />`)}</svg>`)}</span>`;
+}
+
+// entries: of moves, with the `number` and the `step` that follows, and perhaps a `mistake` and a `note`; of variations, with
+// `onFollow` and `onDelete`;
 // and of rolls, a `name` only.
 export function Moves({ entries, step, last, onShow }) {
   const spoken = ({ name, number, mistake }) => `Move ${number}, ${name}${mistake ? `, ${mistake}` : ""}`;
@@ -14,15 +25,17 @@ export function Moves({ entries, step, last, onShow }) {
       <span class="dim">position ${Math.max(0, step)} of ${last}</span>
     </div>
     <ol class="moves" aria-label="Moves">${entries.map((entry) => entry.onFollow
-      ? html`<li><button class="variation" aria-label=${`Variation ${entry.name}`} onClick=${entry.onFollow}>${entry.name}</button></li>`
+      ? html`<li class="variation"><button title="Make this line the main one" aria-label=${`Variation ${entry.name}`} onClick=${entry.onFollow}>${entry.name}</button>
+          <button aria-label=${`Delete the variation ${entry.name}`} onClick=${entry.onDelete}>×</button></li>`
       : entry.number === undefined
-      ? html`<li class="roll">${entry.name}</li>`
+      ? html`<li class="rolled"><${Roll} name=${entry.name} /></li>`
       : html`<li><button aria-pressed=${entry.step === step} class=${entry.mistake ?? ""} onClick=${() => onShow(entry.step)}
-          aria-label=${spoken(entry)}><small>${entry.number}.</small> ${entry.name}</button></li>`)}</ol>`;
+          aria-label=${spoken(entry)}><small>${entry.number}.</small> ${entry.name}${entry.note ? html`<span title=${entry.note}> ✎</span>` : null}</button></li>`)}</ol>`;
 }
 
 // scores: at each step the expected score of the first player, null or undefined where it is not known.
-export function Graph({ scores, step, onShow }) {
+// who: that player in words.
+export function Graph({ scores, step, onShow, who = "the first player" }) {
   const last = Math.max(1, scores.length - 1), left = 28, width = 300 - left - 4;
   const known = scores.map((score, i) => [i, score]).filter(([, score]) => typeof score === "number");
   const x = (i) => left + (width * i) / last, y = (score) => 95 - 90 * score;
@@ -32,12 +45,12 @@ export function Graph({ scores, step, onShow }) {
     onShow(Math.min(scores.length - 1, Math.max(0, i)));
   }
   return html`<svg class="graph" viewBox="0 0 300 112" role="img" onClick=${choose}
-      aria-label=${`Expected score of the first player: ${known.map(([, score]) => Math.round(100 * score)).join(" ")} percent`}>
+      aria-label=${`Expected score of ${who}: ${known.map(([, score]) => Math.round(100 * score)).join(" ")} percent`}>
     <path class="middle" d="M${left} 5H300M${left} 50H300M${left} 95H300" />
     ${[1, 0.5, 0].map((score) => html`<text class="end" x=${left - 3} y=${y(score) + 3}>${100 * score} %</text>`)}
     <text x=${left} y="108">start</text><text class="end" x="300" y="108">position ${scores.length - 1}</text>
     <polyline points=${known.map(([i, score]) => `${x(i)},${y(score)}`).join(" ")} />
     ${step >= 0 ? html`<path class="here" d=${`M${x(step)} 0V100`} />` : null}
   </svg>
-  <p class="dim">Expected score of the first player, move by move. Click to see a position.</p>`;
+  <p class="dim">Expected score of ${who}, move by move. Click to see a position.</p>`;
 }

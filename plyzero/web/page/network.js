@@ -37,10 +37,12 @@ function Picture({ plane, colour, label, caption }) {
   const canvas = useRef(null), side = Math.min(22, Math.max(8, 110 / plane[0].length));
   useEffect(() => {
     const pen = canvas.current.getContext("2d");
-    plane.forEach((row, y) => row.forEach((value, x) => {
-      pen.fillStyle = `rgb(${colour(value).map(Math.round).join(" ")})`;
-      pen.fillRect(x, y, 1, 1);
-    }));
+    for (const [y, row] of plane.entries()) {
+      for (const [x, value] of row.entries()) {
+        pen.fillStyle = `rgb(${colour(value).map(Math.round).join(" ")})`;
+        pen.fillRect(x, y, 1, 1);
+      }
+    }
   }, [plane]);
   return html`<figure><canvas ref=${canvas} width=${plane[0].length} height=${plane.length} role="img" style=${{ width: `${side * plane[0].length}px` }}
     aria-label=${label}></canvas><figcaption>${caption}</figcaption></figure>`;

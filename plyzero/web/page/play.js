@@ -7,7 +7,10 @@ import { Evaluation, PlayerStrip, scoreOf } from "/static/players.js";
 import { Analysis } from "/static/analysis.js";
 import { betterMove, Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
-import { nameOf, needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
+import { Records, SetUp } from "/static/files.js";
+import { needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
+
+const RETRY_LOSS = 0.1;  // of expected score, from which a move is an inaccuracy
 
 // How far a key goes in the game; on the board the arrows go from cell to cell.
 const KEYS = { ArrowLeft: -1, ArrowRight: 1 }, KEYS_ON_BOARD = { PageUp: -1, PageDown: 1, Home: -Infinity, End: Infinity };
@@ -37,8 +40,9 @@ function Page() {
     visit.current = true;
     change(fields);
   }
-  const here = [all, game.at, game.resigned].join();
-  const say = (text) => setSaid({ text, here });  // until something else is shown
+  const hereAt = (at) => [all, at, game.resigned].join(), here = hereAt(game.at);
+  const say = (text, retry, at = game.at) => setSaid({ text, retry, here: hereAt(at) });  // until something else is shown
+  const retry = said.here === here ? said.retry : undefined;  // what a review says of the move for which another is sought
 
   useEffect(() => {
     const ask = () => document.hidden || get("about").then(setAbout, (problem) => setError(problem.message));
@@ -102,6 +106,20 @@ function Page() {
     return () => { close(); document.removeEventListener("visibilitychange", begin); };
   }, [about?.ready, settled, position, analysis.on, analysis.simulations, game.step]);
 
+  // A person's move: played or, where a mistake is retried, only judged.
+  function choose(name) {
+    if (!retry) return play(name);
+    const judge = (lost) => say(lost < RETRY_LOSS ? `Right: ${name}.`
+      : `${name} loses ${Math.round(100 * lost)} percentage points of expected score; try another move.`, lost < RETRY_LOSS ? undefined : retry);
+    if (name === retry.best) return judge(0);
+    say(`${name} is searched.`, retry);
+    return stream("think", { ...asked, simulations: 256 }, (event) => {
+      if (!event.done) return;
+      const value = event.moveInfos.find(({ move }) => move === name).winrate ?? 0;  // null if it was not worth one visit
+      judge(event.moveInfos[0].winrate - value);
+    }, setError);
+  }
+
   function play(name, show = go) {
     if (game.moves[game.at] === name) show({ at: game.at + 1 });
     else follow([...shown, name], game.at + 1, show);
@@ -148,15 +166,15 @@ function Page() {
     begin({ first, second, start: game.start });
   }
 
-  const begin = (fields) => go({ moves: [], at: 0, resigned: null, lines: [], start: "", ...fields });
+  const begin = (fields) => go({ moves: [], at: 0, resigned: null, lines: [], notes: {}, start: "", ...fields });
 
   function setUp(start) {
     get("position", { start }).then(() => begin({ start }), (problem) => setError(problem.message));
   }
 
   const judged = review?.of === all ? review : null;
-  const drawing = useMemo(() => hover ?? (analysis.on ? drawingOf(position, analysis) : settled ? betterMove(judged?.plies, position) : null),
-    [hover, position, analysis, judged, settled]);
+  const drawing = useMemo(() => hover ?? (analysis.on ? drawingOf(position, analysis) : settled && !retry ? betterMove(judged?.plies, position) : null),
+    [hover, position, analysis, judged, settled, retry]);
 
   if (!about) return html`<main><p>${error || "Loading."}</p></main>`;
   const status = settled ? statusOf({ about, position, game, players }) : "";
@@ -181,7 +199,7 @@ function Page() {
         ${strip(top)}
         <div class="middle">
           <${Evaluation} score=${score === null || top ? score : 1 - score} below=${1 - top} colours=${position.colours} />
-          <${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${(name) => play(name)} />
+          <${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${choose} />
         </div>
         ${strip(1 - top)}
       </section>` : html`<p>Loading.</p>`}
@@ -202,11 +220,16 @@ function Page() {
             <button onClick=${() => newGame(true)}>New game, sides swapped</button>
           </div>
           ${live ? null : html`<p class="dim">Undo is possible at the last position. Another move here begins a variation.</p>`}
-          <${MoveEntry} position=${position} canMove=${canMove} onMove=${(name) => play(name)} />
+          <${MoveEntry} position=${position} canMove=${canMove} onMove=${choose} />
           ${about.rules ? html`<details class="rules"><summary>Rules</summary><p>${about.rules}</p></details>` : null}
         </section>
         ${position ? html`<${Review} review=${judged} game=${game} position=${position} why=${why}
-          onShow=${(at) => go({ at })} onFollow=${follow}
+          onShow=${(at) => go({ at })} onFollow=${follow} onDelete=${(line) => go({ lines: game.lines.filter((each) => each !== line) })}
+          retry=${retry} canRetry=${(by) => about.ready && players[by] === "you"} onNote=${(text) => change({ notes: { ...game.notes, [asked.moves]: text } })}
+          onRetry=${(judged, at, name) => {
+            say(`Find a better move than ${name}.`, judged, at);
+            go({ at });
+          }}
           onReview=${(simulations) => reviewGame({ ...asked, moves: all, simulations },
             (found) => setReview(found && { ...found, of: all }), setError)} />` : null}
         <${Analysis} state=${analysis} onChange=${(fields) => setAnalysis((before) => ({ ...before, ...fields }))}
@@ -260,73 +283,6 @@ function MoveEntry({ position, canMove, onMove }) {
       <div class="row">${fits.slice(0, 100).map(({ name }) => html`<button disabled=${!canMove} onClick=${() => onMove(name)}>${name}</button>`)}</div>
       ${fits.length > 100 ? html`<p class="dim">${fits.length - 100} more; type the beginning of a move.</p>` : null}
     </details>`;
-}
-
-// Save and load the same JSON as the terminal does, and share the address.
-function Records({ about, game, position, players, onLoad, onError, say }) {
-  const file = useRef(null);
-  const person = Math.max(0, players.indexOf("you"));
-  function save() {
-    const result = game.resigned !== null ? SIDES[1 - game.resigned]
-      : position.outcome ? (position.outcome.winner === null ? "draw" : SIDES[position.outcome.winner]) : null;
-    const record = { version: game.start ? 2 : 1, ...(game.start && { start: game.start }), game: about.identity, person: SIDES[person], bot: nameOf(about, players[1 - person]),
-      moves: game.moves, result, resigned: game.resigned === person };
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([JSON.stringify(record)], { type: "application/json" }));
-    link.download = `${about.game.replace(/[^\w-]+/g, "-")}.json`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    say("The game was saved.");
-  }
-  async function load(event) {
-    const [chosen] = event.target.files;
-    event.target.value = "";
-    if (!chosen) return;
-    try {
-      const record = parseRecord(await chosen.text(), about.identity);
-      await get("position", { moves: record.moves.join(" "), start: record.start ?? "" });
-      const sides = SIDES.map((side) => (side === record.person ? "you" : about.opponent));
-      onLoad({ moves: record.moves, at: record.moves.length, first: sides[0], second: sides[1], start: record.start ?? "",
-        resigned: record.resigned ? SIDES.indexOf(record.person) : record.end === "resign" ? 1 - SIDES.indexOf(record.person) : null });
-      say("The game was loaded.");
-    } catch (problem) {
-      onError(`${chosen.name} cannot be loaded: ${problem.message}`);
-    }
-  }
-  return html`<div class="row">
-    <button onClick=${save} disabled=${!position}>Save</button>
-    <button onClick=${() => file.current.click()}>Load</button>
-    <input type="file" class="hidden" tabindex="-1" aria-label="File of a game" ref=${file} onChange=${load} />
-    <button onClick=${() => navigator.clipboard.writeText(location.href).then(() => say("The address was copied."), () => say(`The address is ${location.href}`))}>
-      Copy the address</button>
-  </div>`;
-}
-
-// A position as text, to begin with.
-function SetUp({ position, onStart }) {
-  const field = useRef(null);
-  return html`<details>
-    <summary>Set up a position</summary>
-    <p class="dim">As the game prints it, or the names of the moves that lead to it.</p>
-    <textarea ref=${field} aria-label="Position as text" rows="9">${position.text}</textarea>
-    <div class="row">
-      <button onClick=${() => onStart(field.current.value)}>Set up</button>
-      <button onClick=${() => onStart("")}>Initial position</button>
-    </div>
-  </details>`;
-}
-
-function parseRecord(text, identity) {
-  let record;
-  try {
-    record = JSON.parse(text);
-  } catch {
-    throw new Error("expected a game as JSON, as Save writes it.");
-  }
-  if (![1, 2].includes(record?.version)) throw new Error("expected a game record of version 1.");
-  if (record.game !== identity) throw new Error(`it is a game of ${record.game}, not of ${identity}.`);
-  if (!Array.isArray(record.moves) || !SIDES.includes(record.person)) throw new Error("expected moves as a list, and person as first or second.");
-  return record;
 }
 
 render(html`<${Page} />`, document.getElementById("page"));

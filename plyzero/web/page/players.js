@@ -1,7 +1,8 @@
 // The players, above and below the board, and the expected result beside it.
 
 import { html } from "/static/vendor/htm-preact.js";
-import { capital, SIDES } from "/static/status.js";
+import { Roll } from "/static/moves.js";
+import { capital, sideName, SIDES } from "/static/status.js";
 
 // side: 0 or 1. badge: "to move", "has won" or nothing. onChange is called with the id of another player.
 export function PlayerStrip({ about, position, side, player, badge, onChange }) {
@@ -15,15 +16,23 @@ export function PlayerStrip({ about, position, side, player, badge, onChange }) 
       ${about.players.map(({ id, name }) => html`<option value=${id}>${capital(name.replace(/^the /, ""))}</option>`)}
     </select>
     <span class="dim strength" title=${strength}>${strength ?? ""}</span>
+    ${badge === "to move" ? html`<${LastRolls} position=${position} />` : null}
     ${badge ? html`<b>${badge}</b>` : null}
   </div>`;
+}
+
+// The last rolls before the position that is shown, for boards on which no dice lie.
+export function LastRolls({ position }) {
+  const since = position.movers.slice(0, position.at).findLastIndex((by) => by !== null) + 1;
+  if (/class="die"/.test(position.svg)) return null;
+  return position.moves.slice(since, position.at).map((name) => html`<${Roll} name=${name} />`);
 }
 
 // score: the expected score of the player below the board, whose number is `below`; null where it is not known.
 export function Evaluation({ score, below, colours }) {
   const percent = Math.round(100 * score), known = score !== null;
   return html`<div class=${`evaluation ${known ? colours?.[1 - below] ?? "" : ""}`} role="img"
-      aria-label=${known ? `Expected score of the ${SIDES[below]} player: ${percent} percent` : "Nothing is known of the result"}>
+      aria-label=${known ? `Expected score of ${sideName(colours, below)}: ${percent} percent` : "Nothing is known of the result"}>
     ${known ? html`<div class=${colours?.[below] ?? "share"} style=${{ height: `${percent}%` }}></div><span>${percent}</span>` : null}
   </div>`;
 }

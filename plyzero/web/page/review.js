@@ -4,7 +4,7 @@ import { html, useState } from "/static/vendor/htm-preact.js";
 import { stream } from "/static/api.js";
 import { Graph, Moves } from "/static/moves.js";
 import { ahead } from "/static/network.js";
-import { stepsOf } from "/static/status.js";
+import { sideName, stepsOf } from "/static/status.js";
 
 const STRENGTHS = [256, 1024, 4096], TURNING_POINTS = 3;
 
@@ -15,21 +15,24 @@ export function reviewGame(fields, setReview, setError) {
   }, (problem) => { setReview(null); setError(problem); });
 }
 
-export function Review({ review, game, position, why, onShow, onFollow, onReview }) {
+export function Review({ review, game, position, why, canRetry, onShow, onFollow, onDelete, onNote, onRetry, retry, onReview }) {
+  const named = (side) => sideName(position.colours, side);
   const [simulations, setSimulations] = useState(1024);
   const { moves, at } = game, { movers } = position;
   const steps = stepsOf(movers), step = steps.indexOf(at);
-  const numbers = numbersOf(movers), plies = review?.plies;
+  const numbers = numbersOf(movers), plies = review?.plies, hasNotes = Object.keys(game.notes).length > 0;
   const forks = game.lines.map((line) => ({ line, from: line.findIndex((name, i) => name !== moves[i]) })).filter(({ from }) => from >= 0);
   const entries = moves.map((name, i) => movers[i] === null ? { name }
-    : { name, number: numbers[i], step: steps.findIndex((each) => each > i), mistake: plies?.[i]?.mistake });
+    : { name, number: numbers[i], step: steps.findIndex((each) => each > i), mistake: plies?.[i]?.mistake, note: hasNotes && game.notes[moves.slice(0, i + 1).join(" ")] });
   for (const { line, from } of forks.sort((one, other) => other.from - one.from)) {
     const rest = line.slice(from);
-    entries.splice(from + 1, 0, { name: `${rest.slice(0, 4).join(" ")}${rest.length > 4 ? " …" : ""}`, onFollow: () => onFollow(line, from + 1) });
+    entries.splice(from + 1, 0, { name: `${rest.slice(0, 4).join(" ")}${rest.length > 4 ? " …" : ""}`, onFollow: () => onFollow(line, from + 1), onDelete: () => onDelete(line) });
   }
   return html`<section class="card" aria-label="Game">
     <h2>Game</h2>
     <${Moves} entries=${entries} step=${step} last=${steps.length - 1} onShow=${(next) => onShow(steps[next])} />
+    <input class="note" maxlength="500" aria-label="Comment on this position" placeholder="Comment on this position"
+      value=${game.notes[moves.slice(0, at).join(" ")] ?? ""} onChange=${(event) => onNote(event.target.value)} />
     <div class="row">
       <button disabled=${!moves.length || Boolean(why) || (review && !plies)} title=${why} onClick=${() => onReview(simulations)}>Review the game</button>
       <span class="pair"><label for="strength">Simulations of a review</label>
@@ -40,11 +43,11 @@ export function Review({ review, game, position, why, onShow, onFollow, onReview
     </div>
     ${why ? html`<p class="dim">${why}</p>` : null}
     ${plies ? html`
-      <${Mistakes} plies=${plies} moves=${moves} numbers=${numbers} onShow=${onShow} />
-      <${Graph} scores=${steps.map((ply) => plies[ply]?.winrate)} step=${step} onShow=${(next) => onShow(steps[next])} />
+      <${Mistakes} plies=${plies} named=${named} moves=${moves} numbers=${numbers} canRetry=${canRetry} onShow=${onShow} onRetry=${onRetry} retry=${retry} />
+      <${Graph} who=${named(0)} scores=${steps.map((ply) => plies[ply]?.winrate)} step=${step} onShow=${(next) => onShow(steps[next])} />
       ${plies[at]?.lead === undefined || plies[at].lead === null ? null
-        : html`<p>Here the first player is ${ahead(plies[at].lead)}.</p>`}
-      <p>Accuracy: first player ${accuracy(review, 0)}, second player ${accuracy(review, 1)}.</p>
+        : html`<p>Here ${named(0)} is ${ahead(plies[at].lead)}.</p>`}
+      <p>Accuracy: ${named(0)} ${accuracy(review, 0)}, ${named(1)} ${accuracy(review, 1)}.</p>
       <p class="dim">${review.judge}</p>` : null}
   </section>`;
 }
@@ -55,7 +58,7 @@ function numbersOf(movers) {
   return movers.map((by) => (by === null ? null : ++count));
 }
 
-const points = (lost) => `${Math.round(100 * lost)} points of 100`;
+const points = (lost) => `${Math.round(100 * lost)} percentage points of expected score`;
 const accuracy = (review, player) => (review.accuracy[player] === null ? "has not moved" : `${review.accuracy[player]} %`);
 
 // The move that would have been better in the position that is shown, as a drawing; null if what was played lost little.
@@ -64,12 +67,13 @@ export function betterMove(plies, position) {
   return best ? { line: [{ by: position.toPlay, spots: best.spots }] } : null;
 }
 
-function Mistakes({ plies, moves, numbers, onShow }) {
+function Mistakes({ plies, named, moves, numbers, canRetry, onShow, onRetry, retry }) {
   const found = plies.map((ply, i) => ({ ...ply, i })).filter((ply) => ply.mistake).sort((a, b) => b.lost - a.lost);
-  if (!found.length) return html`<p>No move has lost 10 points of 100 or more.</p>`;
+  if (!found.length) return html`<p>No move has lost 10 percentage points of expected score.</p>`;
   const item = ({ i, by, mistake, lost, best }) => html`<li>
-    <button onClick=${() => onShow(i)}>Move ${numbers[i]}</button> ${moves[i]} by the ${by ? "second" : "first"} player: ${mistake},
-    lost ${points(lost)}; better: <b>${best}</b></li>`;
+    <button onClick=${() => onShow(i)}>Move ${numbers[i]}</button> ${moves[i]} by ${named(by)}: ${mistake},
+    lost ${points(lost)}${retry === plies[i] ? "" : html`; better: <b>${best}</b>`}
+    ${canRetry(by) ? html` <button onClick=${() => onRetry(plies[i], i, moves[i])}>Retry</button>` : null}</li>`;
   const others = found.slice(TURNING_POINTS);
   return html`<h3>${found.length > 1 ? "Turning points" : "Turning point"}</h3>
     <ol class="turning">${found.slice(0, TURNING_POINTS).map(item)}</ol>

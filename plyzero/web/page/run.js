@@ -6,16 +6,16 @@ const POLL_MS = 2000, GAMES_MS = 10000, TIMEOUT_MS = 8000, GAMES_TIMEOUT_MS = 12
 const MOST_POINTS = 6000; // of a curve; above that it is asked for anew, which thins it
 const FEW_GAMES = 10; // of the newest games, until all are asked for
 const DASHES = [[], [8, 5], [2, 4], [12, 3, 2, 3]];
-const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200, 14400, 43200].map(minutes => 60 * minutes);
+const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200, 14400, 43200].map((minutes) => 60 * minutes);
 const X_NAMES = { step: "step", time: "time", games: "games" };
 
 // ---------------------------------------------------------------------------------------------- numbers as text
 
-const known = value => value !== null && value !== undefined;
-const whole = value => known(value) ? Math.round(value).toLocaleString("en") : "–";
-const fixed = digits => value => known(value) ? value.toFixed(digits) : "–";
-const percent = value => known(value) ? `${Math.round(100 * value)} %` : "–";
-const signed = value => `${value < 0 ? "−" : "+"}${Math.abs(Math.round(value)).toLocaleString("en")}`;
+const known = (value) => value !== null && value !== undefined;
+const whole = (value) => known(value) ? Math.round(value).toLocaleString("en") : "–";
+const fixed = (digits) => (value) => known(value) ? value.toFixed(digits) : "–";
+const percent = (value) => known(value) ? `${Math.round(100 * value)} %` : "–";
+const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(Math.round(value)).toLocaleString("en")}`;
 
 function duration(seconds) {
   if (!known(seconds)) return "–";
@@ -47,7 +47,7 @@ function merged(old, more) {
   if (!more.learning) return old;
   if (old?.reader !== more.reader) return more;
   if (old.next === more.next && JSON.stringify(old.ladder) === JSON.stringify(more.ladder)) return old;
-  const each = part => Object.fromEntries(
+  const each = (part) => Object.fromEntries(
     Object.entries(more[part]).map(([name, columns]) => [name, appended(old[part][name], columns)]));
   return { ...more, learning: appended(old.learning, more.learning), ratings: each("ratings"), workers: each("workers") };
 }
@@ -64,8 +64,9 @@ function useRun() {
   useEffect(() => {
     if (REPORT) return undefined;
     let timer, ended = false, seen = {}, gamesAt = -Infinity, asking = false;
-    const show = more => {
-      if (!ended) setFound(seen = { ...seen, ...more });
+    const show = (more) => {
+      seen = { ...seen, ...more };
+      if (!ended) setFound(seen);
     };
     const lookAtGames = async () => { // beside the rest, which must not wait for it
       if (asking || performance.now() - gamesAt < GAMES_MS) return;
@@ -115,7 +116,7 @@ function colourOf(holder, name) {
   return colour;
 }
 
-const faint = colour => colour.replace(/^rgb\((.*)\)$/, "rgba($1, 0.18)");
+const faint = (colour) => colour.replace(/^rgb\((.*)\)$/, "rgba($1, 0.18)");
 
 function useScheme() {
   const query = useMemo(() => matchMedia("(prefers-color-scheme: dark)"), []);
@@ -145,17 +146,17 @@ function plotOptions(holder, { lines, range, xRange, formatX, formatY, onCursor 
     legend: { show: false },
     scales: { x: { time: false, range: () => xRange.current }, ...(range ? { y: { range } } : {}) },
     axes: [
-      { ...look, values: (plot, splits) => splits.map(formatX), space: 70, size: 36, ...(formatX === FORMAT_TIME ? { incrs: TIME_STEPS } : {}) },
-      { ...look, values: (plot, splits) => splits.map(formatY), size: 62 },
+      { ...look, values: (_plot, splits) => splits.map(formatX), space: 70, size: 36, ...(formatX === FORMAT_TIME ? { incrs: TIME_STEPS } : {}) },
+      { ...look, values: (_plot, splits) => splits.map(formatY), size: 62 },
     ],
-    hooks: { setCursor: [plot => onCursor(plot.cursor.left < 0 ? null : plot.cursor.idx)] },
+    hooks: { setCursor: [(plot) => onCursor(plot.cursor.left < 0 ? null : plot.cursor.idx)] },
   };
 }
 
 function Plot({ name, x, lines, range, ends, formatX, formatY, onCursor }) {
   const holder = useRef(null), plot = useRef(null), xRange = useRef(ends), dark = useScheme();
   xRange.current = ends;
-  const data = [x, ...lines.flatMap(line => line.low ? [line.y, line.low, line.high] : [line.y])];
+  const data = [x, ...lines.flatMap((line) => line.low ? [line.y, line.low, line.high] : [line.y])];
   const few = x.length < 60;
   useEffect(() => {
     plot.current = new uPlot(plotOptions(holder.current, { lines, range, xRange, formatX, formatY, onCursor }), data, holder.current);
@@ -165,7 +166,7 @@ function Plot({ name, x, lines, range, ends, formatX, formatY, onCursor }) {
       observer.disconnect();
       plot.current.destroy();
     };
-  }, [dark, few, formatX, lines.map(line => line.label).join("\n")]);
+  }, [dark, few, formatX, lines.map((line) => line.label).join("\n")]);
   useEffect(() => plot.current.setData(data), [x, lines, ...ends]);
   return html`<div class="plot" ref=${holder} role="img" aria-label=${name}></div>`;
 }
@@ -173,11 +174,11 @@ function Plot({ name, x, lines, range, ends, formatX, formatY, onCursor }) {
 // A chart and, as its legend, a table of the newest values, or of those below the pointer.
 function Chart({ title, note, soon, x, lines, range, ends, stopped, formatX, formatY, formatRow, xName }) {
   const [at, setAt] = useState(null);
-  if (!lines.some(line => line.y.some(known))) return html`<section class="card chart"><h2>${title}</h2><p class="dim">${soon}</p></section>`;
+  if (!lines.some((line) => line.y.some(known))) return html`<section class="card chart"><h2>${title}</h2><p class="dim">${soon}</p></section>`;
   const text = (line, i) => formatRow(line, i);
-  const newest = line => line.y.findLastIndex(known);
+  const newest = (line) => line.y.findLastIndex(known);
   const place = at === null || at >= x.length ? null : at;
-  const summary = lines.map(line => `${line.label} ${text(line, newest(line))}`).join("; ");
+  const summary = lines.map((line) => `${line.label} ${text(line, newest(line))}`).join("; ");
   return html`<section class="card chart">
     <h2>${title}</h2>
     <${Plot} name=${`${title} by ${xName}. Newest values: ${summary}.`} ...${{ x, lines, range, ends, formatX, formatY }} onCursor=${setAt} />
@@ -193,19 +194,19 @@ function Chart({ title, note, soon, x, lines, range, ends, stopped, formatX, for
 
 // x and y in the order of x: a trainer that resumes from an earlier state repeats steps.
 function ordered(x, columns) {
-  const rows = x.map((_, row) => row).filter(row => known(x[row]));
+  const rows = x.map((_, row) => row).filter((row) => known(x[row]));
   if (rows.some((row, i) => i > 0 && x[row] < x[rows[i - 1]])) rows.sort((one, other) => x[one] - x[other]);
-  return [rows.map(row => x[row]), columns.map(column => rows.map(row => column[row]))];
+  return [rows.map((row) => x[row]), columns.map((column) => rows.map((row) => column[row]))];
 }
 
 function learningCharts(series, xName, began, { judged_from }) {
-  const table = series.learning, across = xName === "time" ? table.time.map(each => each - began) : table[xName];
+  const table = series.learning, across = xName === "time" ? table.time.map((each) => each - began) : table[xName];
   const lines = (...pairs) => {
     const [x, columns] = ordered(across, pairs.map(([name]) => table[name]));
     return { x, lines: pairs.map(([, label], i) => ({ label, y: columns[i] })) };
   };
-  const row = format => (line, i) => format(line.y[i]);
-  const loss = fixed(3), learned = value => !known(value) ? "not measured" : percent(value) + (value < -0.005 ? ", worse than a guess" : "");
+  const row = (format) => (line, i) => format(line.y[i]);
+  const loss = fixed(3), learned = (value) => !known(value) ? "not measured" : percent(value) + (value < -0.005 ? ", worse than a guess" : "");
   return [
     { title: "Losses", note: "in nats, the mean since the model before", soon: "The losses of policy and value, with the first model.", formatY: compact, formatRow: row(loss),
       ...lines(["policy_loss", "policy"], ["value_loss", "value"]) },
@@ -214,18 +215,18 @@ function learningCharts(series, xName, began, { judged_from }) {
       ...lines(["policy_learned", "policy, on held-out games"], ["value_learned", "value, on held-out games"],
         ["window_policy_learned", "policy, on trained games"], ["window_value_learned", "value, on trained games"]) },
     { title: "Replay ratio", note: "positions trained per position generated", soon: "The balance of trainer and workers, with the first model.", formatY: compact, formatRow: row(fixed(2)),
-      range: (plot, low, high) => [0, Math.max(1, high * 1.1)], ...lines(["replay_ratio", "ratio"], ["replay_ratio_wanted", "wanted"]) },
+      range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)], ...lines(["replay_ratio", "ratio"], ["replay_ratio_wanted", "wanted"]) },
   ];
 }
 
 // Tables of several names over one x: every line has a value where its own table has a row, and null elsewhere.
 function together(tables, xName, began) {
   const named = Object.entries(tables).filter(([, table]) => table.step.length);
-  const across = table => xName === "time" ? table.time.map(each => each - began) : table[xName];
+  const across = (table) => xName === "time" ? table.time.map((each) => each - began) : table[xName];
   const x = [...new Set(named.flatMap(([, table]) => across(table)).filter(known))].sort((one, other) => one - other);
   const lines = named.map(([label, table]) => {
     const rows = new Map(across(table).map((each, row) => [each, row]));
-    return { label, table, row: i => rows.get(x[i]), column: read => x.map(each => rows.has(each) ? read(rows.get(each)) : null) };
+    return { label, table, row: (i) => rows.get(x[i]), column: (read) => x.map((each) => rows.has(each) ? read(rows.get(each)) : null) };
   });
   return { x, lines };
 }
@@ -234,9 +235,9 @@ function workerCharts(series, xName, began, { running }) {
   if (xName === "games") return []; // a worker does not know how many the trainer has read
   const livingFirst = Object.entries(series.workers).sort(([one], [other]) => running.has(other) - running.has(one));
   const { x, lines } = together(Object.fromEntries(livingFirst), xName, began), soon = "A line for each worker, after its first minute.";
-  const of = name => lines.map(({ label, table, column }) => ({ label, y: column(row => table[name][row]) }));
-  const row = format => (line, i) => format(line.y[i]);
-  const upwards = (plot, low, high) => [0, Math.max(1, high * 1.1)];
+  const of = (name) => lines.map(({ label, table, column }) => ({ label, y: column((row) => table[name][row]) }));
+  const row = (format) => (line, i) => format(line.y[i]);
+  const upwards = (_plot, _low, high) => [0, Math.max(1, high * 1.1)];
   return [
     { title: "Positions per second", note: "by worker, means of a minute", soon, x, formatY: compact, formatRow: row(whole),
       range: upwards, lines: of("positions_per_second") },
@@ -248,7 +249,7 @@ function workerCharts(series, xName, began, { running }) {
 function ratingCharts(series, xName, began) {
   const found = together(series.ratings, xName, began), x = found.x;
   const lines = (...names) => found.lines.map(({ label, table, row, column }) => {
-    const [y, low, high] = names.map(name => column(row => table[name][row]));
+    const [y, low, high] = names.map((name) => column((row) => table[name][row]));
     return { label, table, row, y, low, high };
   });
   const score = ({ table, row }, i) => {
@@ -264,8 +265,8 @@ function ratingCharts(series, xName, began) {
 function ladderCharts(series, xName, began) {
   if (!series.ladder) return [];
   const { anchor, checkpoints, others } = series.ladder;
-  const across = xName === "time" ? checkpoints.time.map(each => known(each) ? each - began : null) : checkpoints[xName];
-  const [x, [y, low, high, played]] = ordered(across, ["elo", "elo_low", "elo_high", "played"].map(name => checkpoints[name]));
+  const across = xName === "time" ? checkpoints.time.map((each) => known(each) ? each - began : null) : checkpoints[xName];
+  const [x, [y, low, high, played]] = ordered(across, ["elo", "elo_low", "elo_high", "played"].map((name) => checkpoints[name]));
   const level = ([label, each]) => ({ label, level: each, y: x.map(() => each.elo) });
   const text = (elo, low, high, games) => low < high ? `${signed(elo)} (${signed(low)} to ${signed(high)}) in ${games} games` : signed(elo);
   const formatRow = (line, i) => line.level ? text(line.level.elo, line.level.elo_low, line.level.elo_high, line.level.played)
@@ -276,32 +277,32 @@ function ladderCharts(series, xName, began) {
 
 // The first and the last value on the horizontal axis, the same for all charts.
 function endsOf(charts) {
-  const all = charts.flatMap(chart => [chart.x[0], chart.x.at(-1)]).filter(known);
+  const all = charts.flatMap((chart) => [chart.x[0], chart.x.at(-1)]).filter(known);
   const first = Math.min(...all), last = Math.max(...all);
   return first < last ? [first, last] : [first - 1, first + 1];
 }
 
 function Charts({ series, state }) {
   const [xName, setX] = useState("step");
-  const running = new Set(state.processes.filter(isAlive).map(each => each.name));
+  const running = new Set(state.processes.filter(isAlive).map((each) => each.name));
   const charts = useMemo(() => {
     if (!series?.learning) return null;
-    const began = Math.min(series.learning.time[0] ?? Infinity, ...[...Object.values(series.ratings), ...Object.values(series.workers)].map(table => table.time[0] ?? Infinity));
-    return [ratingCharts, ladderCharts, learningCharts, workerCharts].flatMap(make => make(series, xName, began, { running, judged_from: state.judged_from }));
+    const began = Math.min(series.learning.time[0] ?? Infinity, ...[...Object.values(series.ratings), ...Object.values(series.workers)].map((table) => table.time[0] ?? Infinity));
+    return [ratingCharts, ladderCharts, learningCharts, workerCharts].flatMap((make) => make(series, xName, began, { running, judged_from: state.judged_from }));
   }, [series, xName, [...running].join()]);
   const formatX = xName === "time" ? FORMAT_TIME : compact;
-  if (!charts?.some(chart => chart.x.length)) return null;
+  if (!charts?.some((chart) => chart.x.length)) return null;
   const ends = endsOf(charts);
-  const stopped = new Set(Object.keys(series.workers).filter(name => !running.has(name)));
+  const stopped = new Set(Object.keys(series.workers).filter((name) => !running.has(name)));
   return html`<div class="row" role="group" aria-label="Horizontal axis of the charts">
       <span>Curves by</span>
-      ${Object.keys(X_NAMES).map(name => html`<button key=${name} aria-pressed=${String(name === xName)} onClick=${() => setX(name)}>${X_NAMES[name]}</button>`)}
+      ${Object.keys(X_NAMES).map((name) => html`<button key=${name} aria-pressed=${String(name === xName)} onClick=${() => setX(name)}>${X_NAMES[name]}</button>`)}
       <span class="dim">${xName === "time" ? "since the first line of metrics" : xName === "games" ? "read by the trainer" : "of the optimiser"}</span>
     </div>
-    <div class="charts">${charts.map(chart => html`<${Chart} key=${chart.title} ...${chart} xName=${X_NAMES[xName]} ends=${ends} stopped=${stopped} formatX=${formatX} />`)}</div>`;
+    <div class="charts">${charts.map((chart) => html`<${Chart} key=${chart.title} ...${chart} xName=${X_NAMES[xName]} ends=${ends} stopped=${stopped} formatX=${formatX} />`)}</div>`;
 }
 
-const FORMAT_TIME = seconds => {
+const FORMAT_TIME = (seconds) => {
   const minutes = Math.round(seconds / 60);
   return `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")} h`;
 };
@@ -326,10 +327,10 @@ function Warnings({ state }) {
   const { warnings, earlier_warnings: earlier, judged_from } = state;
   return html`<section class="card">
     <h2>Warnings</h2>
-    ${warnings.length ? html`<ul>${warnings.map(each => html`<li key=${each.who + each.text} class="warning"><strong>${each.who}</strong>: ${each.text}</li>`)}</ul>`
+    ${warnings.length ? html`<ul>${warnings.map((each) => html`<li key=${each.who + each.text} class="warning"><strong>${each.who}</strong>: ${each.text}</li>`)}</ul>`
       : html`<p>No warnings${state.step < judged_from ? `; learning is judged from step ${whole(judged_from)} on` : ""}.</p>`}
     ${earlier.length ? html`<details><summary>${earlier.length} earlier</summary>
-      <ul>${earlier.map(each => html`<li key=${each.text}>until step ${whole(each.step)}: ${each.text}</li>`)}</ul></details>` : null}
+      <ul>${earlier.map((each) => html`<li key=${each.text}>until step ${whole(each.step)}: ${each.text}</li>`)}</ul></details>` : null}
   </section>`;
 }
 
@@ -337,7 +338,7 @@ const isAlive = ({ life }) => life === "ok" || life === "stalled";
 
 function Processes({ state }) {
   const life = { ok: "", stalled: "no sign of life", gone: "gone", stopped: "stopped" };
-  const row = each => {
+  const row = (each) => {
     const silent = each.life === "stalled" ? ` for ${duration(each.silent_seconds)}` : "";
     const doing = each.life === "ok" ? each.state : `${life[each.life]}${silent}`;
     const speed = each.role === "trainer" ? each.trained_per_second : each.positions_per_second;
@@ -355,7 +356,7 @@ function Processes({ state }) {
     <thead><tr><th class="text" scope="col">process</th><th class="text" scope="col">state</th>
       ${heads.map(([name, about]) => html`<th scope="col" key=${name} title=${about}>${name}</th>`)}</tr></thead>
     <tbody>${processes.map(row)}</tbody></table></div>`;
-  const alive = state.processes.filter(isAlive), dead = state.processes.filter(each => !isAlive(each));
+  const alive = state.processes.filter(isAlive), dead = state.processes.filter((each) => !isAlive(each));
   return html`<section class="card"><h2>Processes</h2>
     ${alive.length ? table("Table of the processes", alive) : html`<p>No process is running.</p>`}
     ${dead.length ? html`<details><summary>${dead.length} ended</summary>${table("Table of the ended processes", dead)}</details>` : null}
@@ -372,10 +373,11 @@ function Curve({ game }) {
 
 function GameItem({ game }) {
   const result = { first: "first player won", second: "second player won", draw: "draw" }[game.winner] ?? "cut off";
+  const hash = { moves: game.moves.join(" "), first: "you", second: "you" };
   const about = html`<${Curve} game=${game} />${result} in ${game.values.length} plies<br />
     <span class="dim">${game.step ? `model of step ${whole(game.step)}` : "before the first model"}</span>`;
   if (REPORT) return html`<details><summary>${about}</summary><p class="moves">${game.moves.join(" ")}</p></details>`;
-  return html`<a href=${`./#${new URLSearchParams({ moves: game.moves.join(" ") })}`}>${about}</a>`;
+  return html`<a href=${`./#${new URLSearchParams(hash)}`}>${about}</a>`;
 }
 
 function Games({ found }) {
@@ -384,14 +386,14 @@ function Games({ found }) {
     <p class="dim">${known(age) ? `The newest was stored ${duration(age)} ${REPORT ? "before this report" : "ago"}; games are shown once their segment is sealed. ` : ""}
       A curve is the search's value for the first player: at the top it wins.</p>
     ${found.note ? html`<p>${found.note}</p>` : null}
-    <ul class="games">${found.games.slice(0, all ? found.games.length : FEW_GAMES).map(game => html`<li key=${game.id}><${GameItem} game=${game} /></li>`)}</ul>
+    <ul class="games">${found.games.slice(0, all ? found.games.length : FEW_GAMES).map((game) => html`<li key=${game.id}><${GameItem} game=${game} /></li>`)}</ul>
     ${!all && found.games.length > FEW_GAMES ? html`<p><button onClick=${() => setAll(true)}>Show all ${found.games.length}</button></p>` : null}
   </section>`;
 }
 
 function Disk({ state }) {
   const { free_mb, min_free_mb, keep_mb } = state.disk, replay = state.replay;
-  const size = mb => mb >= 10000 ? `${Math.round(mb / 1024).toLocaleString("en")} GB` : `${whole(mb)} MB`;
+  const size = (mb) => mb >= 10000 ? `${Math.round(mb / 1024).toLocaleString("en")} GB` : `${whole(mb)} MB`;
   return html`<section class="card"><h2>Store and settings</h2>
     <p>${whole(replay.games)} games with ${whole(replay.positions)} positions in ${whole(replay.segments)} segments, at
       most ${size(keep_mb)}; ${whole(state.models.count)} models. ${size(free_mb)} free on the volume; workers pause below

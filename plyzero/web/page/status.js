@@ -2,6 +2,9 @@
 
 export const SIDES = ["first", "second"];
 
+// colours: of the pieces, as /api/position tells them; null without a board.
+export const sideName = (colours, side) => (colours ? capital(colours[side]) : `the ${SIDES[side]} player`);
+
 export function nameOf(about, player) {
   return player === "you" ? "you" : about.players.find(({ id }) => id === player)?.name ?? player;
 }
@@ -33,7 +36,7 @@ export function lastMoves({ about, position, players }) {
     }
     endRolls();
     const player = players[movers[ply]], both = players[0] === players[1];
-    const who = both ? `The ${SIDES[movers[ply]]} player plays` : player === "you" ? "You play" : `${capital(spoken(about, player))} plays`;
+    const who = both ? `${capital(sideName(position.colours, movers[ply]))} plays` : player === "you" ? "You play" : `${capital(spoken(about, player))} plays`;
     sentences.push(`${who} ${position.moves[ply]}.`);
   }
   endRolls();
@@ -46,26 +49,26 @@ export function statusOf({ about, position, game, players }) {
   const steps = stepsOf(position.movers), both = players[0] === players[1];
   if (position.at < position.movers.length) {
     const player = players[position.toPlay];
-    const mover = both ? `the ${SIDES[position.toPlay]} player` : spoken(about, player);
+    const mover = both ? sideName(position.colours, position.toPlay) : spoken(about, player);
     return `${moves} This is position ${steps.indexOf(position.at)} of ${steps.length - 1}: ${mover} ${mover === "you" ? "were" : "was"} to move.`.trim();
   }
   return `${moves} ${nowIn({ about, position, game, players, both })}`.trim();
 }
 
 function nowIn({ about, position, game, players, both }) {
-  const person = players.includes("you");
-  if (game.resigned !== null) return both ? `The ${SIDES[game.resigned]} player resigned.` : capital(`${spoken(about, players[game.resigned])} resigned.`);
+  const person = players.includes("you"), named = (side) => capital(sideName(position.colours, side));
+  if (game.resigned !== null) return both ? `${named(game.resigned)} resigned.` : capital(`${spoken(about, players[game.resigned])} resigned.`);
   if (position.outcome) {
-    const { winner, score } = position.outcome, review = person && about.ready ? " Review the game to see where points were lost." : "";
+    const { winner, score } = position.outcome, review = person && about.ready ? " Review the game to see which moves lost expected score." : "";
     const by = score ? ` by ${score} point${score === 1 ? "" : "s"}` : "";
     if (winner === null) return `The game is drawn.${review}`;
     if (person && !both) return `${players[winner] === "you" ? "You have won" : "You have lost"}${by}.${review}`;
-    return `The ${SIDES[winner]} player has won${by}.${review}`;
+    return `${named(winner)} has won${by}.${review}`;
   }
   const mover = players[position.toPlay];
-  const begins = position.toPlay === 1 && position.movers.every((by) => by === null) ? " The second player begins." : ""; // by dice
+  const begins = position.toPlay === 1 && position.movers.every((by) => by === null) ? ` ${named(1)} begins.` : ""; // by dice
   const waits = about.ready ? "" : ` The ${about.hasNetwork ? "network" : "server"} is not ready: ${about.waitsFor}.`;
   const way = waits && about.hasNetwork && players.some(needsNetwork) ? " Choose pure MCTS as the opponent to play now." : "";
-  if (mover === "you") return `${both ? `The ${SIDES[position.toPlay]} player is to move.` : "It is your move."}${begins}${waits}${way}`;
+  if (mover === "you") return `${both ? `${named(position.toPlay)} is to move.` : "It is your move."}${begins}${waits}${way}`;
   return `${about.ready || !needsNetwork(mover) ? `${capital(spoken(about, mover))} is searching.` : ""}${begins}${waits}${way}`.trim();
 }
