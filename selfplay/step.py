@@ -104,7 +104,7 @@ class GameRecords(NamedTuple):
     luck:         `[B, P]` float32, as of plyzero.run.records.Games.
     settings:     `[1]` STEP_SETTINGS.
     counts:       `[5]` int64, number of searched moves, and of their simulations; of resigned games, of those that went
-                  on to their end where a player would have resigned, and of those among them that he did not lose.
+                  on to their end where a player would have resigned, and of those among them that they did not lose.
     starts:       `[S, L]` int64, moves with which games begin; -1 behind the last one. The first row has none.
     """
 

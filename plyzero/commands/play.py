@@ -56,7 +56,9 @@ SearchOptions = Annotated[
     typer.Option("-o", metavar="search.KEY=VALUE", help="A setting of the search, such as search.c_puct=2."),
 ]
 
-GameOrAll = Annotated[str | None, typer.Argument(metavar="[GAME]", help="As in play. Without it: that of --run, or all games and runs.")]
+GameOrAll = Annotated[
+    str | None, typer.Argument(metavar="[GAME]", help="As in play. Without it: that of --run, or all games and runs.")
+]
 
 Against = Annotated[
     str | None,

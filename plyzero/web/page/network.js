@@ -58,6 +58,6 @@ function Expected({ plane, number }) {
 function Plane({ plane, number }) {
   const flat = plane.flat(), low = Math.min(0, ...flat), high = Math.max(1, ...flat), set = flat.filter((value) => value !== 0).length;
   const grey = (value) => Array(3).fill((255 * (value - low)) / (high - low));
-  return html`<${Picture} plane=${plane[0].length === 1 ? [flat] : plane} colour=${grey} caption=${`plane ${number}, largest value ${Math.max(...flat)}`}
+  return html`<${Picture} plane=${plane[0].length === 1 ? [flat] : plane} colour=${grey} caption=${`plane ${number}, largest value ${Number(Math.max(...flat).toPrecision(3))}`}
     label=${`Plane ${number}: ${set} of ${flat.length} numbers are not 0`} />`;  // a column, such as a track, as a row
 }
