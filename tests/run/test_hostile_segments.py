@@ -300,7 +300,7 @@ def not_searched(games: Games) -> Games:
 RULES: list[Any] = [
     ("game/positions", an_empty_game),
     *[("game/winner", with_number("games", "winner", value)) for value in (2, -3, 127)],
-    ("game/end", with_number("games", "end", 2)),
+    ("game/end", with_number("games", "end", 3)),
     ("game/opening_plies", with_number("games", "opening_plies", 9)),
     ("position/num_legal", without_a_legal_move(0)),
     ("position/num_legal", without_a_legal_move(4)),
