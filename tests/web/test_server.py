@@ -21,6 +21,7 @@ from plyzero.web import searches, server
 from plyzero.web.opponents import Opponents
 from plyzero.web.pages import PAGE
 from plyzero.web.server import listen, make_app
+from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until
 from tests.helpers.web import events, get, serving, wait_until_ready
 
@@ -238,9 +239,13 @@ def test_the_libraries_of_others_are_those_of_their_packages():
     assert sum(path.stat().st_size for path in PAGE.rglob("*") if path.is_file()) < 200_000
 
 
-def test_the_server_says_where_it_is_and_ends_with_ctrl_c(tmp_path):
-    run = tmp_path / "not yet"
-    command = [sys.executable, "-m", "plyzero", "serve", "--run", str(run), "--port", "0"]
+@pytest.mark.parametrize("is_there", [False, True])
+def test_the_server_says_where_it_is_and_ends_with_ctrl_c(tmp_path, is_there):
+    run, game = tmp_path / "run", ["tic-tac-toe"]
+    if is_there:  # and names the game
+        small_run(run, *game)
+        game = []
+    command = [sys.executable, "-m", "plyzero", "serve", *game, "--run", str(run), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         try:
             said = server.stdout.readline()
