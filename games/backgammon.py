@@ -1,4 +1,4 @@
-"""Backgammon, one die at a time: without the doubling cube, and a gammon counts no more than another win."""
+"""Backgammon, one die at a time, without the doubling cube."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def move_name(place: int, number: int) -> str:
 
 
 class Backgammon(CompiledGame, version=1):
-    """Bear off all checkers before the opponent does. Without the cube; a gammon counts no more than another win.
+    """Bear off all checkers before the opponent does, without the cube. A gammon is 2 points, a backgammon 3.
 
     Points are 1 for a win, 2 for a gammon (the loser has borne off no checker) and 3 for a backgammon (one of them is
     on the bar or in the winner's home board); they count as far as `search.score_weight` says.

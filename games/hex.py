@@ -13,7 +13,7 @@ NEIGHBOURS = ((-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0))
 
 
 class Hex(CompiledGame, version=1):
-    """Player 0 connects top and bottom, player 1 left and right; the second player may swap. `hex(size=7, swap=False)`.
+    """Black connects top and bottom, White left and right; the second player may swap. `hex(size=7, swap=False)`.
 
     The network always connects top and bottom: for player 1, rows and columns are exchanged in the observation and in
     the numbers of the actions.
