@@ -1,19 +1,23 @@
 """Many leaves of one search in a batch: simulations per second, and the strength at equal simulations.
 
 python -m benchmarks.leaves connect-four --net FILE --simulations 800 --games 400
+python -m benchmarks.leaves connect-four --net FILE --seconds 0.5 --moves 1000    # the time of moves under a clock
 """
 
 import argparse
+import itertools
 import time
 from pathlib import Path
 
 import numpy as np
 
 from plyzero.machine import usable_cores
+from plyzero.play.clock import NO_LIMIT, Clock
 from plyzero.play.match import play_match
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import first_decision
+from plyzero.rules.random_game import random_game
 
 
 def rate(bot: Bot, game: GameSpec, seconds: float = 3.0) -> tuple[float, float]:
@@ -26,6 +30,20 @@ def rate(bot: Bot, game: GameSpec, seconds: float = 3.0) -> tuple[float, float]:
     return made / (time.perf_counter() - began), made / (time.process_time() - used)
 
 
+def times(bot: Bot, game: GameSpec, moves: int) -> list[float]:
+    """Return the seconds of so many moves in positions of random games."""
+    used: list[float] = []
+    for seed in itertools.count():
+        played = random_game(game.start, np.random.default_rng(seed))
+        for i in played.decisions[: played.plies]:
+            began = time.perf_counter()
+            bot.choose(played.positions[i])
+            used.append(time.perf_counter() - began)
+            if len(used) > moves:
+                return used[1:]  # the first one is measured to know the rate
+    return used
+
+
 def main() -> None:
     """Print the rates and, with --games, the result of a match of many leaves against one."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -33,8 +51,17 @@ def main() -> None:
     parser.add_argument("--net", type=Path, required=True)
     parser.add_argument("--simulations", type=int, default=800)
     parser.add_argument("--games", type=int, default=0)
+    parser.add_argument("--seconds", type=float, help="of a clock for each move; then only moves are timed")
+    parser.add_argument("--moves", type=int, default=1000)
     arguments = parser.parse_args()
     game, bots = load_game(arguments.game), {}
+    if arguments.seconds:
+        clock = Clock(per_move=arguments.seconds)
+        bot = Bot.of_model(arguments.net, game, simulations=NO_LIMIT, clock=clock, threads=usable_cores())
+        used = times(bot, game, arguments.moves)
+        late = sum(each > arguments.seconds for each in used)
+        print(f"{len(used)} moves: median {np.median(used):.3f} s, longest {max(used):.3f} s, {late} over the limit")
+        return
     for threads in sorted({0, 1, usable_cores()}):
         bots[threads] = Bot.of_model(arguments.net, game, simulations=arguments.simulations, threads=threads)
         found, of_processor = rate(bots[threads], game)
