@@ -6,6 +6,10 @@ Workers play real games in processes of their own. The pretended GPU takes LATEN
 answers follow from the observations alone. Nothing is evaluated but by it, so the share of its rate that is reached is
 what the workers, the transport and the batches leave of it. A few seconds for each row.
 
+python -m benchmarks.evaluator connect-four --round-trips
+
+times a batch of 64 on its way to an evaluator and back, where nothing is evaluated.
+
 python -m benchmarks.evaluator --simulate --rates 500000 1000000 --workers 14
 
 computes the same for a machine of many cores from the costs of a batch, in a few seconds and without processes.
@@ -80,7 +84,8 @@ class PretendedGpu:
     def __call__(self, batch: EvaluationBatch) -> Evaluation:
         began, n = time.perf_counter(), len(batch.observations)
         found = self.answer(batch.observations)
-        time.sleep(max(0.0, began + self._latency + n / self._rate - time.perf_counter()))
+        if (left := began + self._latency + n / self._rate - time.perf_counter()) > 0:
+            time.sleep(left)
         more = (1, n, time.perf_counter() - began)
         self._counts[:] = [*(old + new for old, new in zip(self._counts, more, strict=False)), time.process_time()]
         return found
@@ -184,6 +189,36 @@ def measure(
     }
 
 
+def round_trips(run: Run, *, positions: int = 64, rounds: int = 60, calls: int = 25) -> None:
+    """Print what a batch takes by shared memory and by gRPC, in turns: medians and quartiles of the rounds."""
+    port, find = PROCESSES.Value("i", 0), LocalEvaluator.find
+    server = PROCESSES.Process(target=serve, args=(run.root, port), daemon=True)
+    server.start()
+    while not port.value:
+        time.sleep(0.01)
+    shape = (positions, *run.game.start.observation_shape)
+    batch = EvaluationBatch(np.random.default_rng(0).integers(0, 2, shape).astype(np.float32), list)
+    ways, found = {}, {}
+    for name in ("shared memory", "gRPC"):
+        LocalEvaluator.find = find if name == "shared memory" else lambda *_: None  # type: ignore[method-assign]
+        ways[name] = RemoteNetwork(f"127.0.0.1:{port.value}", run)
+        found[name] = list[list[float]]()
+        for _ in range(calls):
+            ways[name](batch)
+    for _, (name, remote) in itertools.product(range(rounds), ways.items()):
+        took, cpu = [], time.process_time()
+        for _ in range(calls):
+            began = time.perf_counter()
+            remote(batch)
+            took.append(time.perf_counter() - began)
+        found[name].append([1e6 * float(np.median(took)), 1e6 * (time.process_time() - cpu) / calls])
+    for name, rows in found.items():
+        (low, mid, high), (_, cpu, _) = np.quantile(rows, (0.25, 0.5, 0.75), axis=0).T
+        times = f"{mid:.0f} us ({low:.0f} to {high:.0f})"
+        print(f"{name}: {times} for {positions} positions, {cpu:.0f} us of the worker's CPU")
+    server.kill()
+
+
 def padded(positions: int) -> int:
     """Return the size of the batch in which a GPU evaluates so many positions."""
     return max(SMALLEST_BATCH, 1 << (positions - 1).bit_length())
@@ -261,17 +296,23 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="that are measured for each row")
     parser.add_argument("--wait-ms", type=float, nargs="+", default=[0.0], help="of the evaluator")
     parser.add_argument("--grpc", action="store_true", help="gRPC in turns with shared memory")
+    parser.add_argument("--round-trips", action="store_true", help="time a batch on its way to an evaluator and back")
     parser.add_argument("--simulate", action="store_true", help="compute it from the costs of a batch")
     given = parser.parse_args()
     if given.simulate:
         print_simulated(given.rates, given.workers, given.games)
         return
-    print("| way | rate /s | workers | --wait-ms | reached /s | share | GPU busy | batch | worker us | evaluator us |")
-    print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as directory:
         options = [f"selfplay.parallel_games={given.games}", "selfplay.cache_mb=0"]
         run = create_run(Path(directory) / "run", load_game(given.game), options=options)
         (run.models / LABEL).write_bytes(b"")  # by gRPC a worker uses an answer only of a model that the run has
+        if given.round_trips:
+            round_trips(run)
+            return
+        print(
+            "| way | rate /s | workers | --wait-ms | reached /s | share | GPU busy | batch | worker us | evaluator us |"
+        )
+        print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
         GamesInPlay(run.game.start, run.settings, seeds=itertools.count())  # compiles the rules, once for all processes
         for rate, workers, wait_ms in itertools.product(given.rates, given.workers, given.wait_ms):
             for is_grpc in (False, True) if given.grpc else (False,):
