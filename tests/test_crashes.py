@@ -278,6 +278,8 @@ def check_the_ratio(run: Run) -> None:
 
 
 SURVIVAL = (
+    "selfplay.simulations=200",  # fewer games, of which each is counted in the end
+    "selfplay.fast_simulations=100",
     "selfplay.when_ahead=throttle",
     "trainer.publish_seconds=1",
     "selfplay.seal_seconds=1",
