@@ -86,6 +86,7 @@ def _show_page(page: Any, address: str) -> None:
     page.get_by_role("button", name="Off", exact=True).click()
     page.wait_for_selector(".overlay circle.heat", timeout=120_000)
     page.wait_for_timeout(6000)  # the search is complete
+    page.evaluate("scrollTo(0, 0)")
 
 
 def take(chromium: Any, name: str, show: Callable[[Any], None], *, size: tuple[int, int]) -> None:

@@ -194,7 +194,8 @@ def describe_learning(ratings: Mapping[str, Curve], step: float, judged_from: in
         [each or 0.0 for each in measured[name][key]] for key in ("time", "score", "score_low", "score_high")
     )
     earlier = max(0, bisect_right(times, times[-1] - 600) - 1)
-    before, then = scores[earlier], f", was {scores[earlier]:.0%} {(times[-1] - times[earlier]) / 60:.0f} minutes ago"
+    minutes = max(1, round((times[-1] - times[earlier]) / 60))
+    before, then = scores[earlier], f", was {scores[earlier]:.0%} {minutes} minute{'s' * (minutes > 1)} ago"
     if len(times) == 1:
         word, then = "Measured", ""
     else:
