@@ -13,8 +13,7 @@ export function Roll({ name }) {
 }
 
 // entries: of moves, with the `number` and the `step` that follows, and perhaps a `mistake` and a `note`; of variations, with
-// `onFollow` and `onDelete`;
-// and of rolls, a `name` only.
+// `onFollow` and `onDelete`; and of rolls, a `name` only.
 export function Moves({ entries, step, last, onShow }) {
   const spoken = ({ name, number, mistake }) => `Move ${number}, ${name}${mistake ? `, ${mistake}` : ""}`;
   return html`<div class="row" role="group" aria-label="Show an earlier position">
