@@ -18,6 +18,7 @@ import os
 import socket
 import stat
 import struct
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -202,6 +203,8 @@ class _Connection:
             self.socket.send(json.dumps({"error": reason}).encode())
             self._close()
             return
+        if sys.platform != "linux":
+            raise OSError("no sealed memory")
         descriptor = os.memfd_create("plyzero", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             write_at(descriptor, b"\0", block_bytes(start, self._positions) - 1)
