@@ -1,4 +1,4 @@
-"""How well a bot plays pig, without chance: its exact probability to win against hold at 20 and against the optimum.
+"""A bot at pig, without chance: its exact probability to win against hold at 20 and against the optimum.
 
 python -m benchmarks.pig RUN --simulations 0 16 64
 
@@ -26,7 +26,7 @@ BEST = 2
 """The move that is more likely to win."""
 
 PRECISION = 1e-6
-"""Of probabilities; moves whose difference is smaller count as equal, and the rules hold."""
+"""Moves whose probabilities to win differ by less count as equal; of those the rules hold."""
 
 GAMES = 20_000
 """Games from each side, in which it is counted how often positions are met."""

@@ -17,7 +17,7 @@ HEADS: Final = ("move", "visits", "wins", "prior", "line")
 
 @dataclass(frozen=True, repr=False)
 class FoundMoves:
-    """What the search `result` has found in `position`."""
+    """A position and the result of its search, which print as a table of moves."""
 
     position: Game
     result: SearchResult

@@ -1,4 +1,4 @@
-"""What a notebook and a Python prompt show of positions, searches, bots and results."""
+"""Positions, searches, bots and results as a notebook and a Python prompt show them."""
 
 import re
 import xml.etree.ElementTree as ET

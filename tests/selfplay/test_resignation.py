@@ -34,7 +34,7 @@ def played(start, resign_below: float, *, fence: int = 1, count: int = COUNT) ->
 
 
 def losers(game: Games) -> list[int | None]:
-    """Who scores less than BELOW by the search of each position; None without a search."""
+    """Return, for each position, the player who scores less than BELOW by its search; None without a search."""
     score = (1 + game.positions["root_value"]) / 2
     mover = game.positions["to_play"].astype(int)
     found = np.where(score < BELOW, mover, np.where(1 - score < BELOW, 1 - mover, -1))
