@@ -56,9 +56,10 @@ soak: $(READY)
 attacks: $(READY)
 	$(BIN)/python benchmarks/attacks.py --run runs/attacks-$$(date +%s) --minutes 30
 
+# By path: a walk through the project would find the copy in build/newer-python.
 BIOME := @biomejs/biome@2.6.8
 test-browser: $(READY)
-	if command -v npx > /dev/null; then npx --yes $(BIOME) lint --error-on-warnings; fi
+	if command -v npx > /dev/null; then npx --yes $(BIOME) lint --error-on-warnings plyzero/web/page; fi
 	$(BIN)/pytest -m browser -rs
 
 test-docker: $(READY)
