@@ -29,6 +29,7 @@ class Go(CompiledGame, version=1):
     crossing beside it are captured. A move that repeats an earlier board, or captures only one's own stones, is
     illegal. After two passes each player counts stones and the empty areas that only they enclose; White adds the
     komi. More wins. Capture dead stones before you pass: all stones on the board count as alive."""
+    sgf_game = 1
 
     observation_dtype = bool
     final_planes = 1

@@ -13,6 +13,7 @@ class Gomoku(CompiledGame, version=1):
 
     rules_text = """In turn, each player places a stone. Who has five or more in a row first wins, in any
     direction."""
+    sgf_game = 4
 
     observation_dtype = bool
 

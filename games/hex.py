@@ -22,6 +22,7 @@ class Hex(CompiledGame, version=1):
     rules_text = """In turn, each player places a stone. Black connects the top and the bottom edge, White the left
     and the right one; there is no draw. Instead of a first move of their own, the second player may swap: take over
     the first stone, mirrored."""
+    sgf_game = 11
 
     observation_dtype = bool
 

@@ -19,6 +19,7 @@ class Othello(CompiledGame, version=1):
 
     rules_text = """A new disc must enclose discs of the opponent in a straight line between itself and another disc
     of one's own; all discs enclosed so are turned over. Who cannot move passes. When nobody can, more discs win."""
+    sgf_game = 2
 
     State = np.dtype([("discs", "u8", (2,)), ("squares", "u8"), ("size", "i1"), ("passes", "i1"), ("to_play", "i1")])
     observation_dtype = bool

@@ -95,8 +95,7 @@ class Terminal:
             self.say(f"Rolled: {' '.join(session.last_rolls)}.")
         self.say(f"\n{session.position}")
         if session.outcome:
-            resigned = session.resigned or session.bot_resigned
-            how = " by resignation" if resigned else " by forfeit" if session.forfeited else ""
+            how = " by resignation" if session.resigned is not None else " by forfeit" if session.forfeited else ""
             verdict = {1: "You win", 0: "A draw", -1: "The bot wins"}[session.outcome.value(session.person)]
             lead = abs(session.outcome.lead(0))
             by = f" by {lead:g} point{'s' * (lead != 1)}" if lead else ""
@@ -201,9 +200,8 @@ class Terminal:
 
     def undo(self, _: str) -> None:
         """Take back a resignation, or the person's last move and all later moves."""
-        if self.session.resigned or self.session.bot_resigned or self.session.undo():
-            self.session.resigned = self.session.bot_resigned = self.offers_to_resign = False
-            self.is_outdated = True
+        if self.session.resigned is not None or self.session.undo():
+            self.session.resigned, self.offers_to_resign, self.is_outdated = None, False, True
         else:
             self.say("You have not moved yet; there is nothing to take back.")
 
@@ -226,14 +224,14 @@ class Terminal:
         if self.session.outcome:
             self.say("The game is over already.")
         else:
-            self.session.resigned = self.is_outdated = True
+            self.session.resigned, self.is_outdated = self.session.person, True
 
     def accept(self, _: str) -> None:
         """Accept the bot's resignation."""
         if self.session.outcome or not self.offers_to_resign:
             self.say("The bot has not offered to resign.")
         else:
-            self.session.bot_resigned = self.is_outdated = True
+            self.session.resigned, self.is_outdated = 1 - self.session.person, True
 
     def save(self, file: str) -> None:
         """Write the record of the game to a new file."""

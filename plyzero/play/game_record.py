@@ -158,8 +158,7 @@ def _replay(fields: dict[str, object], game: GameSpec) -> GameRecord:
     """Return the game in an object. Raises ValueError if it is not a game of `game`."""
     if "person" in fields:
         session = Session.from_record(game, fields)
-        loser = session.person if session.resigned else 1 - session.person if session.bot_resigned else None
-        return GameRecord(session.positions, session.moves, resigned=loser)
+        return GameRecord(session.positions, session.moves, resigned=session.resigned)
     names = fields.get("moves")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("expected moves as a list of names of actions")

@@ -30,20 +30,18 @@ class Session:
     person:    the side of the person, 0 or 1.
     positions: the positions so far, the current one last; those in which chance moves are among them.
     moves:     the actions and rolls between them.
-    resigned:  whether the person has resigned.
-    forfeited: whether the other player has failed to move.
+    resigned:  the player who has resigned, 0 or 1; None if nobody has.
+    forfeited: whether the bot has failed to move.
     rng:       rolls the dice, as soon as chance moves.
-    bot_resigned: whether the other player has resigned, and the person has accepted that.
     """
 
     game: GameSpec
     person: int
     positions: list[Game] = field(default_factory=list)
     moves: list[int] = field(default_factory=list)
-    resigned: bool = False
+    resigned: int | None = None
     forfeited: bool = False
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
-    bot_resigned: bool = False
 
     def __post_init__(self) -> None:
         self.positions = self.positions or [self.game.start]
@@ -57,9 +55,9 @@ class Session:
     @property
     def outcome(self) -> Outcome | None:
         """The outcome by the rules, by resignation or by forfeit; None while the game goes on."""
-        if self.resigned or self.forfeited or self.bot_resigned:
-            return Outcome(1 - self.person if self.resigned else self.person)
-        return self.position.outcome()
+        if self.resigned is not None:
+            return Outcome(1 - self.resigned)
+        return Outcome(self.person) if self.forfeited else self.position.outcome()
 
     @property
     def is_persons_turn(self) -> bool:
@@ -112,8 +110,8 @@ class Session:
             "bot": bot,
             "moves": action_names(self.positions[0], tuple(self.moves)),
             "result": WINNERS[outcome_code(self.outcome)],
-            "resigned": self.resigned,
-            **({"end": "resign"} if self.bot_resigned else {}),
+            "resigned": self.resigned == self.person,
+            **({"end": "resign"} if self.resigned == 1 - self.person else {}),
         }
 
     @classmethod
@@ -123,14 +121,14 @@ class Session:
             raise ValueError(f"expected a game record of version {VERSION}")
         if record.get("game") != game.identity:
             raise ValueError(f"it is a game of {shown(record.get('game'))}, not of {game.identity}")
-        moves, person = record.get("moves"), record.get("person")
-        if person not in SIDES or not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
+        moves, side = record.get("moves"), record.get("person")
+        if side not in SIDES or not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
             raise ValueError("expected moves as a list of action names, and person as first or second")
         game = game.starting_at(record.get("start", ""))
         positions, actions = play_named(game.start, moves)
-        resigned = bool(record.get("resigned"))
-        gave_up = not resigned and record.get("end") == "resign"
-        return cls(game, SIDES.index(person), positions, actions, resigned, bot_resigned=gave_up)
+        person = SIDES.index(side)
+        loser = person if record.get("resigned") else 1 - person if record.get("end") == "resign" else None
+        return cls(game, person, positions, actions, loser)
 
     def _roll(self) -> None:
         _, rolls = roll_dice(self.position, self.rng)

@@ -73,12 +73,9 @@ def _of_run(metrics: Path, step: int) -> Strength:
 
 
 def introduction(game: GameSpec, text: str) -> str:
-    """Return the `text` of a Strength as a sentence for people; of pure MCTS what it is worth, as measured, and how to
-    train a network.
-    """
+    """Return the `text` of a Strength as a sentence for people; of pure MCTS what it knows, and how to train a network."""
     if text.startswith("pure MCTS"):
-        worth = "with 1000 rollouts it lost 40-0 at Breakthrough to a network trained for 3 minutes"
-        return f"It knows the rules alone: {worth}. Train one: plyzero train {shlex.quote(game.name)} --run DIR"
+        return f"It knows the rules alone. Train a network: plyzero train {shlex.quote(game.name)} --run DIR"
     _, scores, rest = text.partition("scores ")
     return f"{f'It scores {explained(rest)}' if scores else f'Its strength: {explained(text)}'}."
 

@@ -84,7 +84,7 @@ class Game(ABC):
 
     Required: num_actions, observation_shape, max_plies, to_play, legal_actions, play, outcome, observe
     Optional: symmetries, action_name, parse_action, key, render, __str__, from_text, observation_dtype, policy_planes,
-              max_score, final_board with final_planes, rules_text, waived_laws (all have defaults)
+              max_score, final_board with final_planes, rules_text, sgf_game, waived_laws (all have defaults)
     With dice: num_chances, chances, roll_name
 
     The players are 0 and 1. The player to move is always read from `to_play` and need not alternate, so passes and
@@ -119,6 +119,9 @@ class Game(ABC):
 
     rules_text: str = ""
     """The rules for people, which the page shows; "" = the docstring of the class."""
+
+    sgf_game: int | None = None
+    """The number of the game in SGF files, such as 1 for go; None = the page does not offer them."""
 
     final_planes: int = 0
     """The number of planes of `final_board`; 0 = the game has none."""

@@ -6,14 +6,16 @@ The state of a game is its list of moves, which every request brings; nothing is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from string import ascii_letters
 from typing import Final
 
 import numpy as np
 from numpy.random import Generator
 
 from plyzero.errors import UserError
+from plyzero.gtp.points import Points
 from plyzero.play.agents import AgentPlayer
-from plyzero.play.analysis import move_infos, root_info
+from plyzero.play.analysis import is_hopeless, move_infos, root_info
 from plyzero.play.game_record import from_moves
 from plyzero.play.players import Bot, Player
 from plyzero.play.session import Session
@@ -31,6 +33,28 @@ MAX_TEXT: Final = 100_000
 
 EVENT_SECONDS: Final = 0.1
 """Time between two events of a search."""
+
+LETTER_PAIRS: Final = (1, 4)
+"""`Game.sgf_game` of go and gomoku, whose SGF files name a point by two letters, from the upper left corner on."""
+
+
+def describe_sgf(game: GameSpec) -> dict[str, object] | None:
+    """Return how SGF files name the game and its moves; None if the game has no `sgf_game`, or no board.
+
+    GM, SZ, KM: properties of the first node; KM for games with a komi only.
+    points:     of moves whose names are others there, name -> point.
+    """
+    number, board = game.start.sgf_game, board_of(game.start)
+    if number is None or board is None:
+        return None
+    grid, points = Points(board), {"pass": "", "swap": "swap-pieces"}
+    if number in LETTER_PAIRS:
+        for cell in board.cells:
+            column, row = grid.place(cell)
+            points[cell.name] = ascii_letters[column] + ascii_letters[grid.rows - 1 - row]
+    size = str(grid.rows) if grid.rows == grid.columns else f"{grid.columns}:{grid.rows}"
+    komi = game.parameter("komi")
+    return {"GM": str(number), "SZ": size, **({} if komi is None else {"KM": str(komi)}), "points": points}
 
 
 def parse_moves(game: GameSpec, text: str) -> tuple[list[Game], list[int]]:
@@ -131,6 +155,7 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
     simulations, of:     number of simulations made so far, and in all.
     choice:              the name of the move that the player chooses, in the last event.
     judge:               a sentence about the strength of a player that searches, in the last event.
+    hopeless:            whether it would resign, in the last event.
     """
 
     def run(report: Report) -> Event:
@@ -161,7 +186,8 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
         choice = position.action_name(player.select_action(result))
         of = result.simulations if player.clock else player.simulations
         judge = explained(f"The judge: {player.strength().text}.")
-        return {**describe(result, of=of, lines=3), "choice": choice, "judge": judge}
+        hopeless = is_hopeless(result)
+        return {**describe(result, of=of, lines=3), "choice": choice, "judge": judge, "hopeless": hopeless}
 
     return run
 

@@ -38,7 +38,14 @@ from plyzero.run.directory import RunDirectory, open_run
 from plyzero.web.home import home_page, list_runs
 from plyzero.web.opponents import ANALYSIS, Opponents
 from plyzero.web.pages import PAGE
-from plyzero.web.play_api import describe_position, network_view, parse_moves, search_position, unfinished_position
+from plyzero.web.play_api import (
+    describe_position,
+    describe_sgf,
+    network_view,
+    parse_moves,
+    search_position,
+    unfinished_position,
+)
 from plyzero.web.reviews import review
 from plyzero.web.run_state import RunView
 from plyzero.web.searches import Event, Report, Searches
@@ -84,12 +91,12 @@ def make_home(folder: Path, *, allowed_hosts: Collection[str] = ()) -> Starlette
     def page_of(kind: str, name: str) -> Router:
         if kind == "game" and name in installed_games():
             game = load_game(name)
-            return Router(game_routes(game, Opponents(game), searches, home=True))
+            return Router(game_routes(game, Opponents(game), searches, others=lambda: ()))
         path = list_runs(folder).get(name) if kind == "run" else None
         if path is None:
             raise UserError(f"there is no {shown(kind)} {shown(name)} here")
-        run = open_run(path)
-        return Router(game_routes(run.game, Opponents(run.game, run=path), searches, run=run, home=True))
+        run, others = open_run(path), lambda: [each for each in list_runs(folder) if each != name]
+        return Router(game_routes(run.game, Opponents(run.game, run=path), searches, run=run, others=others))
 
     async def visit(scope: Scope, receive: Receive, send: Send) -> None:
         page = await run_in_threadpool(page_of, scope["path_params"]["kind"], scope["path_params"]["name"])
@@ -120,11 +127,11 @@ def game_routes(
     searches: Searches,
     *,
     run: RunDirectory | Path | None = None,
-    home: bool = False,
+    others: Callable[[], Sequence[str]] | None = None,
 ) -> list[Route]:
     """Return the routes of one game, and of a run of it; the arguments are those of `make_app`.
 
-    home: whether there is a page with all games, two levels above.
+    others: where there is a page with all games, two levels above: returns the names of the other runs there.
     """
     view = RunView(run) if run else None
     warming: asyncio.Task[str] | None = None
@@ -141,12 +148,13 @@ def game_routes(
                 "game": game.name,
                 "identity": game.identity,
                 "rules": inspect.cleandoc(game.start.rules_text or type(game.start).__doc__ or ""),
+                "sgf": describe_sgf(game),
                 "players": await run_in_threadpool(players),
                 "opponent": opponents.usual(),
                 "newest": await run_in_threadpool(opponents.newest_step),
                 "hasNetwork": opponents.has_network,
                 "hasRun": view is not None,
-                "hasHome": home,
+                "hasHome": others is not None,
                 "ready": ready,
                 "waitsFor": None if ready else waits_for,
             }
@@ -221,16 +229,16 @@ def game_routes(
         Route("/api/think", think),
         Route("/api/review", review_game),
         Route("/api/inspect", inspect_network),
-        *(_run_routes(view) if view else ()),
+        *(_run_routes(view, others or (lambda: ())) if view else ()),
     ]
 
 
-def _run_routes(view: RunView) -> list[Route]:
-    """Return the routes of a run: its page, its state, its curves and its newest games."""
+def _run_routes(view: RunView, others: Callable[[], Sequence[str]]) -> list[Route]:
+    """Return the routes of a run: its page, its state with the names of `others`, its curves and its newest games."""
 
     # Not coroutines: starlette calls them in a thread, so a slow volume does not block other requests.
     def state(request: Request) -> Response:
-        return JSONResponse(view.state())
+        return JSONResponse({**view.state(), "others": others()})
 
     def series(request: Request) -> Response:
         return JSONResponse(view.series(_number(request, "since", most=1 << 53) or 0))

@@ -232,7 +232,7 @@ def test_a_record_keeps_who_won(tmp_path: Path):
     assert (record["result"], record["person"]) == ("first", "second")
     again = Session.from_record(TIC_TAC_TOE, record)
     assert (again.moves, again.person, again.outcome) == ([0, 3, 1, 4, 2], 1, Outcome(0))
-    resigned = Session(TIC_TAC_TOE, 0, resigned=True)
+    resigned = Session(TIC_TAC_TOE, 0, resigned=0)
     assert Session.from_record(TIC_TAC_TOE, resigned.record("b")).outcome == Outcome(1)
 
 

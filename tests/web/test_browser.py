@@ -251,6 +251,60 @@ def test_a_tree_with_comments_is_saved_and_loaded_and_its_variations_are_deleted
     assert page.get_by_label("Comment on this position").input_value() == "corner | or centre?"
 
 
+SGF = """(;FF[4]CA[UTF-8]AP[Sabaki:0.52.2]KM[6.5]SZ[5]GM[1]C[A game\\]];B[cc]
+(;W[bb]C[close];B[];W[tt])(;W[dd]))"""
+
+
+def test_a_game_with_variations_is_loaded_from_sgf_and_saved(serve, open_page, tmp_path):
+    page = open_page(serve("go(size=5)") + "/#first=you&second=you", accept_downloads=True)
+    page.wait_for_selector("svg.board")
+    (tmp_path / "game.sgf").write_text(SGF)
+    page.get_by_label("File of a game").set_input_files(tmp_path / "game.sgf")
+    wait_for_status(page, "The game was loaded. Its komi is 6.5, here it is 7.5")
+    found = hash_fields(page)
+    assert (found["moves"], found["line"]) == (["c3 b4 pass pass"], ["c3 d2"])
+    assert found["note"] == [" | A game]", "c3 b4 | close"]
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as SGF").click()
+    download.value.save_as(tmp_path / "saved.sgf")
+    saved = (tmp_path / "saved.sgf").read_text()
+    assert saved.replace("\n", "") == (
+        "(;FF[4]CA[UTF-8]AP[plyzero]GM[1]SZ[5]KM[7.5]RE[W+6.5]C[A game\\]];B[cc](;W[bb]C[close];B[];W[])(;W[dd]))"
+    )
+    page.get_by_label("File of a game").set_input_files(tmp_path / "saved.sgf")
+    page.wait_for_function("(before) => location.hash === before", arg=page.evaluate("location.hash"))
+
+
+@pytest.mark.parametrize(
+    ("game", "content", "words"),
+    [
+        ("go(size=5)", "(;GM[1]SZ[9];B[cc])", "expected SZ[5], got SZ[9]: another size"),
+        ("go(size=5)", "(;GM[1]SZ[5]AB[aa][bb];W[cc])", "got stones that are placed, AB"),
+        ("go(size=5)", "(;GM[1]SZ[5];B[cc];B[dd])", "expected B and W in turn, got B as move 2"),
+        ("go(size=5)", "(;GM[1]SZ[5];B[cc]", "expected a game as SGF, which ends with a parenthesis"),
+        ("hex(size=4)", "(;GM[11]SZ[4];B[a1];W[z9])", "move 2: expected one of"),
+        ("tic-tac-toe", "(;GM[1]SZ[3];B[aa])", "SGF, which has no names for this game's moves"),
+    ],
+)
+def test_an_sgf_file_that_is_no_such_game_is_one_sentence(game, content, words, serve, open_page, tmp_path):
+    page = open_page(serve(game), refusals=True)
+    page.wait_for_selector("svg.board")
+    (tmp_path / "game.sgf").write_text(content)
+    page.get_by_label("File of a game").set_input_files(tmp_path / "game.sgf")
+    page.wait_for_selector("[role=alert]")
+    assert words in page.locator("[role=alert]").inner_text()
+
+
+def test_games_name_their_moves_in_sgf_as_its_pages_say(serve, open_page, tmp_path):
+    address = serve("hex(size=4)") + "/#first=you&second=you&moves=b1+swap+c3"
+    page = open_page(address, accept_downloads=True)
+    page.wait_for_selector("svg.board")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as SGF").click()
+    download.value.save_as(tmp_path / "hex.sgf")
+    assert (tmp_path / "hex.sgf").read_text().endswith("GM[11]SZ[4]\n;B[b1];W[swap-pieces];B[c3])\n")
+
+
 def test_a_game_of_a_match_is_chosen_from_its_file(serve, open_page, tmp_path):
     lines = [
         {"version": 1, "game": "tic-tac-toe v1", "first": "random", "second": "mcts:9", "moves": moves, **how}
@@ -330,6 +384,24 @@ def test_a_position_is_set_up_from_text_and_played_on(serve, open_page, tmp_path
     page.wait_for_function("() => document.querySelectorAll('.stone').length === 4")
 
 
+def test_a_position_is_set_up_by_clicks_and_by_keyboard(serve, open_page):
+    page = open_page(serve("hex(size=4)") + "/#first=you&second=you", refusals=True)
+    page.wait_for_selector("svg.board")
+    page.locator("summary", has_text="Set up a position").click()
+    brush = page.get_by_role("group", name="Piece that a click places")
+    page.get_by_role("button", name="Row 2, column 3: .").click()
+    page.get_by_role("button", name="Set up", exact=True).click()
+    page.wait_for_function("() => document.querySelectorAll('svg.board .stone.p0').length === 1")
+    page.locator("summary", has_text="Set up a position").click()
+    brush.get_by_role("button", name="o", exact=True).click()
+    page.get_by_role("button", name="Row 4, column 1: .").press("Enter")
+    assert page.get_by_label("Position as text").input_value().splitlines()[3].split() == ["4", "o", ".", ".", "."]
+    page.get_by_role("button", name="Set up", exact=True).click()
+    page.wait_for_selector("svg.board [data-cell=a4] .stone.p1")
+    page.locator("summary", has_text="Set up a position").click()
+    assert violations(page) == []
+
+
 def test_a_pass_is_a_button(serve, open_page):
     page = open_page(serve("othello(size=6)") + "/" + AGAINST_RANDOM)
     for seed in range(40):  # some game has a pass
@@ -373,6 +445,16 @@ def test_undo_hint_resign_and_a_new_game_with_sides_swapped(serve, open_page):
     wait_for_moves(page, 1)
     wait_for_status(page, "It is your move")
     assert re.match("The random player plays [abc][123]. It is your move.", status.inner_text())
+
+
+def test_a_bot_without_hope_offers_to_resign(serve, open_page):
+    page = open_page(serve("tic-tac-toe") + "/#first=you&second=mcts:100&moves=a1+b2+c3+a3+c1")
+    page.get_by_role("button", name="Accept").click()
+    wait_for_status(page, "Pure MCTS.* resigned")
+    assert hash_fields(page)["resigned"] == ["1"]
+    page.get_by_role("button", name="Undo").click()
+    wait_for_status(page, "It is your move")
+    assert not page.get_by_role("button", name="Accept").count()
 
 
 def test_a_game_is_saved_loaded_shared_and_survives_a_reload(serve, open_page, tmp_path):

@@ -4,9 +4,10 @@ import pytest
 
 from plyzero.rules.catalog import installed_games, load_game
 from plyzero.run.directory import create_run
+from plyzero.run.metrics import append_line
 from plyzero.web.home import list_runs
 from plyzero.web.server import make_home
-from tests.helpers.web import get, serving
+from tests.helpers.web import get, serving, violations
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +48,23 @@ def test_all_games_and_runs_are_shown_and_each_opens_its_page(address, open_page
     page.wait_for_selector("svg.board.holes")
     page.locator("summary", has_text="Rules").click()
     assert "Who has four in a row first wins" in page.locator(".rules").inner_text()
+
+
+@pytest.mark.browser
+def test_the_curves_of_two_runs_are_compared(folder, address, open_page):
+    for number, name in enumerate(("runs/one", "runs/two")):
+        run = create_run(folder / name, load_game("tic-tac-toe"))
+        for step in (100 + 50 * number, 200):
+            losses = {"policy_loss": 1.0 - number / 4, "value_loss": 0.5}
+            append_line(run.metrics / "trainer-000001.jsonl", {"step": step, "games": step, "model": "", **losses})
+    page = open_page(f"{address}/run/one/run")
+    page.get_by_label("Compare with").select_option("two")
+    legend = page.locator("section.chart", has=page.locator("h2", has_text="Losses")).locator("tbody tr")
+    legend.filter(has_text="two: policy").wait_for()
+    assert legend.all_inner_texts() == ["policy\t1.000", "value\t0.500", "two: policy\t0.750", "two: value\t0.500"]
+    assert violations(page) == []
+    page.get_by_label("Compare with").select_option("no other run")
+    page.wait_for_function("() => !document.body.innerText.includes('two: policy')")
 
 
 def test_a_page_below_the_first_one_is_guarded_like_any_other(address):

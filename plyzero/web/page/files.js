@@ -2,21 +2,30 @@
 
 import { html, useRef, useState } from "/static/vendor/htm-preact.js";
 import { get } from "/static/api.js";
+import { readSgf, writeSgf } from "/static/sgf.js";
 import { nameOf, SIDES } from "/static/status.js";
 
-// Save and load the same JSON as the terminal does, with variations and comments, and share the address.
+// Save and load the same JSON as the terminal does, or SGF, with variations and comments, and share the address.
 export function Records({ about, game, position, players, onLoad, onError, say }) {
   const file = useRef(null), [games, setGames] = useState([]);
   const person = Math.max(0, players.indexOf("you"));
+  const winner = game.resigned !== null ? 1 - game.resigned : position?.outcome?.winner;
   function save() {
-    const result = game.resigned !== null ? SIDES[1 - game.resigned]
-      : position.outcome ? (position.outcome.winner === null ? "draw" : SIDES[position.outcome.winner]) : null;
-    const { lines, notes } = game;
+    const result = SIDES[winner] ?? (winner === null ? "draw" : null), { lines, notes } = game;
     const record = { version: game.start ? 2 : 1, ...(game.start && { start: game.start }), game: about.identity, person: SIDES[person], bot: nameOf(about, players[1 - person]),
-      moves: game.moves, result, resigned: game.resigned === person, ...(lines.length && { variations: lines }), ...(Object.keys(notes).length && { comments: notes }) };
+      moves: game.moves, result, resigned: game.resigned === person,
+      ...(game.resigned === 1 - person && { end: "resign" }), ...(lines.length && { variations: lines }), ...(Object.keys(notes).length && { comments: notes }) };
+    download(JSON.stringify(record), "json");
+  }
+  function saveSgf() {
+    if (game.start) return onError("SGF files begin at the initial position; Save keeps a game that was set up.");
+    const by = game.resigned !== null ? "R" : position.outcome?.score ?? "";
+    return download(writeSgf(game, winner === null ? "0" : winner === undefined ? "" : `${"BW"[winner]}+${by}`, about.sgf), "sgf");
+  }
+  function download(text, kind) {
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([JSON.stringify(record)], { type: "application/json" }));
-    link.download = `${about.game.replace(/[^\w-]+/g, "-")}.json`;
+    link.href = URL.createObjectURL(new Blob([text]));
+    link.download = `${about.game.replace(/[^\w-]+/g, "-")}.${kind}`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     say("The game was saved.");
@@ -26,10 +35,12 @@ export function Records({ about, game, position, players, onLoad, onError, say }
     event.target.value = "";
     if (!chosen) return;
     try {
-      const found = parseGames(await chosen.text(), about.identity);
+      const text = await chosen.text(), isSgf = /^\s*\(\s*;/.test(text);
+      if (isSgf && !about.sgf) throw new Error("it is SGF, which has no names for this game's moves; expected JSON, as Save writes it.");
+      const found = isSgf ? [readSgf(text, about.sgf)] : parseGames(text, about.identity);
       await show(found[0]);
       setGames(found);
-      say("The game was loaded.");
+      say(`The game was loaded.${found[0].note ?? ""}`);
     } catch (problem) {
       onError(`${chosen.name} cannot be loaded: ${problem.message}`);
     }
@@ -43,6 +54,7 @@ export function Records({ about, game, position, players, onLoad, onError, say }
   }
   return html`<div class="row">
     <button onClick=${save} disabled=${!position}>Save</button>
+    ${about.sgf ? html`<button onClick=${saveSgf} disabled=${!position}>Save as SGF</button>` : null}
     <button onClick=${() => file.current.click()}>Load</button>
     <input type="file" class="hidden" tabindex="-1" aria-label="File of a game" ref=${file} onChange=${load} />
     <button onClick=${() => navigator.clipboard.writeText(location.href).then(() => say("The address was copied."), () => say(`The address is ${location.href}`))}>
@@ -54,18 +66,33 @@ export function Records({ about, game, position, players, onLoad, onError, say }
   </div>`;
 }
 
-// A position as text, to begin with.
+// A position to begin with: as text, in which clicks on a diagram change the pieces, if there is one.
 export function SetUp({ position, onStart }) {
-  const field = useRef(null);
+  const [text, setText] = useState(position.text), [piece, setPiece] = useState("x");
+  const lines = text.split("\n").map(rowOf), cells = lines.flatMap((row) => row?.cells ?? []);
+  const left = Math.min(...lines.map((row) => row?.cells[0].at ?? Infinity));
+  const put = (line, at) => setText(text.split("\n").map((each, i) => i === line ? each.slice(0, at) + piece + each.slice(at + 1) : each).join("\n"));
+  const drawn = (glyph) => html`<span class=${{ x: "piece black", o: "piece white" }[glyph] ?? ""}>${"xo".includes(glyph) ? "" : glyph}</span>`;
   return html`<details>
     <summary>Set up a position</summary>
+    ${cells.length ? html`<div class="row" role="group" aria-label="Piece that a click places">
+        ${[...new Set([".", "x", "o", ...cells.map(({ glyph }) => glyph)])].map((each) => html`<button aria-label=${each} aria-pressed=${each === piece} onClick=${() => setPiece(each)}>${drawn(each)}</button>`)}
+      </div>
+      <div class="diagram">${lines.map((row, line) => row && html`<div style=${{ paddingLeft: `calc(${row.cells[0].at - left} * var(--cell) / 2)` }}>${row.cells.map(({ glyph, at }, column) =>
+        html`<button aria-label=${`Row ${row.label}, column ${column + 1}: ${glyph}`} onClick=${() => put(line, at)}>${drawn(glyph)}</button>`)}</div>`)}</div>` : null}
     <p class="dim">As the game prints it, or the names of the moves that lead to it.</p>
-    <textarea ref=${field} aria-label="Position as text" rows="9">${position.text}</textarea>
+    <textarea aria-label="Position as text" rows="9" value=${text} onInput=${(event) => setText(event.target.value)} />
     <div class="row">
-      <button onClick=${() => onStart(field.current.value)}>Set up</button>
+      <button onClick=${() => onStart(text)}>Set up</button>
       <button onClick=${() => onStart("")}>Initial position</button>
     </div>
   </details>`;
+}
+
+// A line of a diagram, such as "  3 . x o": its label, and its cells with their places in the line; null if it is none.
+function rowOf(line) {
+  const [, label, rest] = /^ *(\d+) +(\S(?: \S)+)\s*$/.exec(line) ?? [];
+  return rest ? { label, cells: [...rest].flatMap((glyph, i) => i % 2 ? [] : [{ glyph, at: line.indexOf(rest) + i }]) } : null;
 }
 
 // The games in a file: a saved one, or one a line, as match --save and replay export write them.

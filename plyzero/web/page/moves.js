@@ -15,7 +15,6 @@ export function Roll({ name }) {
 // entries: of moves, with the `number` and the `step` that follows, and perhaps a `mistake` and a `note`; of variations, with
 // `onFollow` and `onDelete`; and of rolls, a `name` only.
 export function Moves({ entries, step, last, onShow }) {
-  const spoken = ({ name, number, mistake }) => `Move ${number}, ${name}${mistake ? `, ${mistake}` : ""}`;
   return html`<div class="row" role="group" aria-label="Show an earlier position">
       <button disabled=${step <= 0} onClick=${() => onShow(0)} aria-label="First position">«</button>
       <button disabled=${step <= 0} onClick=${() => onShow(step - 1)} aria-label="One move back">‹</button>
@@ -23,13 +22,22 @@ export function Moves({ entries, step, last, onShow }) {
       <button disabled=${step >= last} onClick=${() => onShow(last)} aria-label="Last position">»</button>
       <span class="dim">position ${Math.max(0, step)} of ${last}</span>
     </div>
-    <ol class="moves" aria-label="Moves">${entries.map((entry) => entry.onFollow
-      ? html`<li class="variation"><button title="Make this line the main one" aria-label=${`Variation ${entry.name}`} onClick=${entry.onFollow}>${entry.name}</button>
-          <button aria-label=${`Delete the variation ${entry.name}`} onClick=${entry.onDelete}>×</button></li>`
-      : entry.number === undefined
-      ? html`<li class="rolled"><${Roll} name=${entry.name} /></li>`
-      : html`<li><button aria-pressed=${entry.step === step} class=${entry.mistake ?? ""} onClick=${() => onShow(entry.step)}
-          aria-label=${spoken(entry)}><small>${entry.number}.</small> ${entry.name}${entry.note ? html`<span title=${entry.note}> ✎</span>` : null}</button></li>`)}</ol>`;
+    <ol class="moves" aria-label="Moves">${entries.map((entry) => {
+      if (entry.onFollow) return html`<${Variation} ...${entry} />`;
+      if (entry.number === undefined) return html`<li class="rolled"><${Roll} name=${entry.name} /></li>`;
+      return html`<${Move} ...${entry} isShown=${entry.step === step} onClick=${() => onShow(entry.step)} />`;
+    })}</ol>`;
+}
+
+function Move({ name, number, mistake, note, isShown, onClick }) {
+  return html`<li><button aria-pressed=${isShown} class=${mistake ?? ""} aria-label=${`Move ${number}, ${name}${mistake ? `, ${mistake}` : ""}`} onClick=${onClick}>
+    <small>${number}.</small> ${name}${note ? html`<span title=${note}> ✎</span>` : null}</button></li>`;
+}
+
+function Variation({ name, onFollow, onDelete }) {
+  return html`<li class="variation">
+    <button title="Make this line the main one" aria-label=${`Variation ${name}`} onClick=${onFollow}>${name}</button>
+    <button aria-label=${`Delete the variation ${name}`} onClick=${onDelete}>×</button></li>`;
 }
 
 // scores: at each step the expected score of the first player, null or undefined where it is not known.

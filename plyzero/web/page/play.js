@@ -24,6 +24,7 @@ function Page() {
   const [said, setSaid] = useState({});
   const [error, setError] = useState("");
   const [hover, setHover] = useState(null);
+  const [offer, setOffer] = useState(null);  // the moves after which the bot would resign
 
   const players = about ? [game.first, game.second ?? about.opponent] : [];
   const shown = game.moves.slice(0, game.at);
@@ -86,7 +87,9 @@ function Page() {
   useEffect(() => {  // the bot's move
     if (!settled || !live || !mover || mover === "you" || !(about.ready || !needsNetwork(mover))) return undefined;
     return stream("think", { ...asked, player: mover }, (event) => {
-      if (event.done) play(event.choice, change);
+      if (!event.done) return;
+      setOffer(event.hopeless ? [...shown, event.choice].join(" ") : null);
+      play(event.choice, change);
     }, setError);
   }, [about?.ready, settled, position, mover, live]);
 
@@ -172,6 +175,8 @@ function Page() {
     get("position", { start }).then(() => begin({ start }), (problem) => setError(problem.message));
   }
 
+  const isOffered = settled && live && canMove && offer !== null && all.startsWith(offer)
+    && position.movers.slice(offer.split(" ").length).every((by) => by === null);
   const judged = review?.of === all ? review : null;
   const drawing = useMemo(() => hover ?? (analysis.on ? drawingOf(position, analysis) : settled && !retry ? betterMove(judged?.plies, position) : null),
     [hover, position, analysis, judged, settled, retry]);
@@ -206,6 +211,7 @@ function Page() {
       <div>
         <section class="card" aria-label="Play">
           <p role="status" aria-live="polite" class="status">${status} ${said.here === here ? said.text : ""}</p>
+          ${isOffered ? html`<p>The bot offers to resign. <button onClick=${() => go({ resigned: 1 - position.toPlay })}>Accept</button></p>` : null}
           ${error ? html`<p class="warning" role="alert">${error}</p>` : null}
           ${about.newest !== null && game.step && String(about.newest) !== game.step
             ? html`<p><button onClick=${() => change({ step: String(about.newest) })}>
@@ -236,7 +242,7 @@ function Page() {
           position=${position} why=${why} onLine=${setHover} />
         <section class="card" aria-label="Files">
           <${Records} about=${about} game=${game} position=${position} players=${players} onLoad=${begin} onError=${setError} say=${say} />
-          ${position ? html`<${SetUp} position=${position} onStart=${setUp} />` : null}
+          ${position ? html`<${SetUp} key=${position.text} position=${position} onStart=${setUp} />` : null}
         </section>
         ${about.hasNetwork ? html`<${NetworkView} asked=${asked} why=${why}
           ready=${about.ready && settled && !position.outcome} />` : null}

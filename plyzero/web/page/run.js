@@ -52,11 +52,36 @@ function merged(old, more) {
   return { ...more, learning: appended(old.learning, more.learning), ratings: each("ratings"), workers: each("workers") };
 }
 
-async function newSeries(old) {
-  const isLong = (old?.learning.step.length ?? 0) > MOST_POINTS;
-  const more = await ask(`api/run/series?since=${isLong ? 0 : old?.next ?? 0}`);
+async function newSeries(old, run = "") {
+  const isLong = (old?.learning?.step.length ?? 0) > MOST_POINTS, since = (number) => ask(`${run}api/run/series?since=${number}`);
+  const more = await since(isLong ? 0 : old?.next ?? 0);
   if (isLong) return more;
-  return old && more.reader !== old.reader ? ask("api/run/series?since=0") : merged(old, more);
+  return old && more.reader !== old.reader ? since(0) : merged(old, more);
+}
+
+// Returns the curves of another run of this folder; null for "", and until they are known.
+function useOther(name) {
+  const [found, setFound] = useState({});
+  useEffect(() => {
+    if (!name) return undefined;
+    let timer, ended = false, seen = null;
+    const look = async () => {
+      try {
+        if (!document.hidden) seen = await newSeries(seen, `../${encodeURIComponent(name)}/`);
+      } catch {
+        // The page says that the server is gone; this is asked again.
+      }
+      if (ended) return;
+      setFound({ name, series: seen });
+      timer = setTimeout(look, GAMES_MS);
+    };
+    look();
+    return () => {
+      ended = true;
+      clearTimeout(timer);
+    };
+  }, [name]);
+  return found.name === name ? found.series : null;
 }
 
 function useRun() {
@@ -134,8 +159,8 @@ function plotOptions(holder, { lines, range, xRange, formatX, formatY, onCursor 
   const look = { stroke: axis, grid, ticks: grid, font: "12px system-ui, sans-serif" };
   const series = [{}], bands = [];
   lines.forEach((line, i) => {
-    const stroke = colourOf(holder, `line-${i % 4}`), points = { show: line.y.length < 60, size: 6 };
-    series.push({ stroke, width: 2, dash: DASHES[i % 4], spanGaps: true, points });
+    const look = (line.look ?? i) % 4, stroke = colourOf(holder, `line-${look}`), points = { show: line.y.length < 60, size: 6 };
+    series.push({ stroke, width: line.isOther ? 1 : 2, dash: DASHES[look], spanGaps: true, points });
     if (!line.low) return;
     const bound = { stroke: "transparent", spanGaps: true, points: { show: false } };
     bands.push({ series: [series.length + 1, series.length], fill: faint(stroke) });
@@ -186,7 +211,7 @@ function Chart({ title, note, soon, x, lines, range, ends, stopped, formatX, for
       <thead><tr><th class="text" scope="col">${note}</th>
         <th scope="col">${place === null ? "newest" : `at ${formatX(x[place])}`}</th></tr></thead>
       <tbody>${lines.map((line, i) => html`<tr key=${line.label}>
-        <td class="text"><span class=${`swatch line-${i % 4}`}></span>${line.label}</td>
+        <td class="text"><span class=${`swatch line-${(line.look ?? i) % 4} ${line.isOther ? "other" : ""}`}></span>${line.label}</td>
         <td>${text(line, place ?? newest(line))}${place === null && stopped.has(line.label) ? ", stopped" : ""}</td></tr>`)}</tbody>
     </table>
   </section>`;
@@ -282,14 +307,35 @@ function endsOf(charts) {
   return first < last ? [first, last] : [first - 1, first + 1];
 }
 
+function chartsOf(series, xName, about) {
+  if (!series?.learning) return null;
+  const began = Math.min(series.learning.time[0] ?? Infinity, ...[...Object.values(series.ratings), ...Object.values(series.workers)].map((table) => table.time[0] ?? Infinity));
+  return [ratingCharts, ladderCharts, learningCharts, workerCharts].flatMap((make) => make(series, xName, began, about));
+}
+
+// A chart with the lines of the same one of another run, which are thinner and look alike.
+function overlaid(chart, other, name) {
+  if (!other) return chart;
+  const x = [...new Set([...chart.x, ...other.x])].sort((one, two) => one - two), looks = chart.lines.map(({ label }) => label);
+  const moved = (from, isOther) => {
+    const rows = new Map(from.x.map((each, row) => [each, row]));
+    const column = (values) => values && x.map((each) => rows.has(each) ? values[rows.get(each)] : null);
+    return from.lines.map((line, i) => ({ isOther, label: isOther ? `${name}: ${line.label}` : line.label,
+      look: isOther && looks.includes(line.label) ? looks.indexOf(line.label) : i, y: column(line.y), low: column(line.low), high: column(line.high),
+      text: (row) => from.formatRow(line, rows.get(x[row])) }));
+  };
+  return { ...chart, x, lines: [...moved(chart, false), ...moved(other, true)], formatRow: (line, row) => line.text(row) };
+}
+
 function Charts({ series, state }) {
-  const [xName, setX] = useState("step");
+  const [xName, setX] = useState("step"), [name, setName] = useState("");
+  const other = useOther(name), others = state.others ?? [];
   const running = new Set(state.processes.filter(isAlive).map((each) => each.name));
   const charts = useMemo(() => {
-    if (!series?.learning) return null;
-    const began = Math.min(series.learning.time[0] ?? Infinity, ...[...Object.values(series.ratings), ...Object.values(series.workers)].map((table) => table.time[0] ?? Infinity));
-    return [ratingCharts, ladderCharts, learningCharts, workerCharts].flatMap((make) => make(series, xName, began, { running, judged_from: state.judged_from }));
-  }, [series, xName, [...running].join()]);
+    const theirs = chartsOf(other, xName, { running: new Set(), judged_from: state.judged_from });
+    return chartsOf(series, xName, { running, judged_from: state.judged_from })
+      ?.map((chart) => overlaid(chart, theirs?.find(({ title }) => title === chart.title), name));
+  }, [series, other, xName, [...running].join()]);
   const formatX = xName === "time" ? FORMAT_TIME : compact;
   if (!charts?.some((chart) => chart.x.length)) return null;
   const ends = endsOf(charts);
@@ -298,6 +344,11 @@ function Charts({ series, state }) {
       <span>Curves by</span>
       ${Object.keys(X_NAMES).map((name) => html`<button key=${name} aria-pressed=${String(name === xName)} onClick=${() => setX(name)}>${X_NAMES[name]}</button>`)}
       <span class="dim">${xName === "time" ? "since the first line of metrics" : xName === "games" ? "read by the trainer" : "of the optimiser"}</span>
+      ${others.length ? html`<label for="other">Compare with</label>
+        <select id="other" value=${name} onChange=${({ target }) => setName(target.value)}>
+          <option value="">no other run</option>
+          ${others.map((each) => html`<option value=${each}>${each}</option>`)}
+        </select>` : null}
     </div>
     <div class="charts">${charts.map((chart) => html`<${Chart} key=${chart.title} ...${chart} xName=${X_NAMES[xName]} ends=${ends} stopped=${stopped} formatX=${formatX} />`)}</div>`;
 }
