@@ -10,6 +10,10 @@ python -m benchmarks.evaluator connect-four --round-trips
 
 times a batch of 64 on its way to an evaluator and back, where nothing is evaluated.
 
+python -m benchmarks.evaluator connect-four --network 2 32 --workers 2
+
+compares CPU seconds: of workers and an evaluator with a real network, of random weights, and of that network alone.
+
 python -m benchmarks.evaluator --simulate --rates 500000 1000000 --workers 14
 
 computes the same for a machine of many cores from the costs of a batch, in a few seconds and without processes.
@@ -29,16 +33,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.commands.common import in_another_process
+from plyzero.commands.machine import random_weights
 from plyzero.inference.batcher import Batcher
 from plyzero.inference.evaluation_server import serving
 from plyzero.inference.local_evaluator import LocalEvaluator
 from plyzero.inference.remote_network import RemoteNetwork
 from plyzero.network.model_loader import ModelWatch
-from plyzero.network.onnx_network import SMALLEST_BATCH
+from plyzero.network.onnx_network import SMALLEST_BATCH, Network, reachable_observations
 from plyzero.ops.supervisor import full_batch
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run, open_run
+from plyzero.run.models import publish_model
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from selfplay.benchmark import evaluate_alone, timed
 from selfplay.evaluated_games import EvaluatedGames
 from selfplay.games_in_play import GamesInPlay
 
@@ -219,6 +227,22 @@ def round_trips(run: Run, *, positions: int = 64, rounds: int = 60, calls: int =
     server.kill()
 
 
+def with_network(run: Run, workers: list[int], seconds: float) -> None:
+    """Print evaluations for a CPU second: of the network of `run` alone, and of workers through its evaluator."""
+    content = in_another_process(random_weights, run.root)
+    publish_model(run.models, content, fence=1, step=1)
+    network = Network(content, run.game, label="alone", threads=1)
+    batch = reachable_observations(run.game)[: run.settings.selfplay.parallel_games // 2]
+    print("| workers | through the evaluator, for a CPU second | alone | share |\n|---|---|---|---|", flush=True)
+    for number in workers:
+        alone = [timed(lambda limit: evaluate_alone(network, batch, limit)) for _ in range(4)]
+        found = measure(run, rate=np.inf, workers=number, seconds=seconds, server=serve_network)
+        alone += [timed(lambda limit: evaluate_alone(network, batch, limit)) for _ in range(4)]
+        reached = 1e6 / (found["worker_us"] + found["evaluator_us"])
+        most = float(np.median([turn.per_cpu_second for turn in alone]))
+        print(f"| {number} | {reached:,.0f} | {most:,.0f} | **{reached / most:.1%}** |", flush=True)
+
+
 def padded(positions: int) -> int:
     """Return the size of the batch in which a GPU evaluates so many positions."""
     return max(SMALLEST_BATCH, 1 << (positions - 1).bit_length())
@@ -297,6 +321,7 @@ def main() -> None:
     parser.add_argument("--wait-ms", type=float, nargs="+", default=[0.0], help="of the evaluator")
     parser.add_argument("--grpc", action="store_true", help="gRPC in turns with shared memory")
     parser.add_argument("--round-trips", action="store_true", help="time a batch on its way to an evaluator and back")
+    parser.add_argument("--network", type=int, nargs=2, metavar=("BLOCKS", "CHANNELS"), help="a real one, on the CPU")
     parser.add_argument("--simulate", action="store_true", help="compute it from the costs of a batch")
     given = parser.parse_args()
     if given.simulate:
@@ -304,7 +329,12 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as directory:
         options = [f"selfplay.parallel_games={given.games}", "selfplay.cache_mb=0"]
+        if given.network:
+            options += [f"network.{name}={number}" for name, number in zip(("blocks", "channels"), given.network, strict=True)]
         run = create_run(Path(directory) / "run", load_game(given.game), options=options)
+        if given.network:
+            with_network(run, given.workers, given.seconds)
+            return
         (run.models / LABEL).write_bytes(b"")  # by gRPC a worker uses an answer only of a model that the run has
         if given.round_trips:
             round_trips(run)
