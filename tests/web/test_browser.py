@@ -188,6 +188,15 @@ def test_what_can_be_picked_is_marked_and_then_where_it_can_go(serve, open_page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_a_piece_is_moved_by_dragging(serve, open_page):
+    page = open_page(serve("breakthrough(size=5)") + "/#first=you&second=you")
+    page.wait_for_selector("svg.board .playable")
+    for start, end, moves in (("a2", "c4", 0), ("a2", "a3", 1), ("b4", "b3", 2)):  # the first one is no move
+        page.locator(f"[data-cell={start}]").drag_to(page.locator(f"[data-cell={end}]"), force=True)
+        wait_for_moves(page, moves)
+    assert hash_fields(page)["moves"] == ["a2-a3 b4-b3"]
+
+
 def test_the_focus_stays_on_the_board_for_a_whole_game_by_keyboard(serve, open_page):
     page = open_page(serve("connect-four") + "/#first=you&second=you")
     page.wait_for_selector("svg.board [tabindex='0']")

@@ -11,7 +11,7 @@ export function BoardView({ position, canMove, drawing, onMove }) {
   const [pick, setPick] = useState({ here, cells: [] });
   const picked = pick.here === here ? pick.cells : [];
   const setPicked = (cells) => setPick({ here, cells });
-  const place = useRef(null), latest = useRef(null);
+  const place = useRef(null), latest = useRef(null), pressed = useRef(null);
   latest.current = tap;  // effects run later than the next click may come
   const legal = canMove ? position.legal : [];
   const fits = legal.filter((move) => begins(move, picked));
@@ -81,6 +81,15 @@ export function BoardView({ position, canMove, drawing, onMove }) {
     else setPicked(begun);
   }
 
+  // A piece is also moved by dragging: the cells where the button is pressed and where it is released.
+  function onPointerUp({ clientX, clientY }) {
+    const from = pressed.current, to = document.elementFromPoint(clientX, clientY)?.closest("[data-cell]");
+    if (!canMove || !from || !to || from === to) return;
+    const path = [from, to].map(nameOf), possible = legal.filter((move) => begins(move, path));
+    if (possible.length === 1 && possible[0].path.length === 2) onMove(possible[0].name);
+    else if (possible.length) setPicked(path);
+  }
+
   function onKeyDown(event) {
     const cell = event.target.closest("[data-cell]");
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
@@ -97,7 +106,8 @@ export function BoardView({ position, canMove, drawing, onMove }) {
   const others = legal.filter((move) => !move.path.length);
   return html`<div class="picture">
     ${position.svg ? html`<div ref=${place} onKeyDown=${onKeyDown} onfocusin=${show} onfocusout=${show} onMouseOver=${show}
-        onMouseLeave=${show}></div>` : html`
+        onMouseLeave=${show}
+        onPointerDown=${({ target }) => { pressed.current = target.closest("[data-cell]"); }} onPointerUp=${onPointerUp}></div>` : html`
       <pre tabindex="0" role="region" aria-label="Position">${position.text.split("\n").map((line) =>
         html`<div class=${SENTENCE.test(line) ? "sentence" : ""}>${line || " "}</div>`)}</pre>
       <p class="dim">Give the game render() to click on its board.</p>`}
