@@ -81,9 +81,9 @@ class SearchSettings(SettingsSection):
     """Games with points: c in the formula of score_weight, as a share of the game's max_score. KataGo, 9x9: 0.08."""
 
     all_rolls: bool = False
-    """Dice: the first simulation that comes to a chance node of at most 36 rolls evaluates what each of them leads to,
-    and from then on the node is worth their expectation. It still counts as one simulation; the network evaluates more
-    positions."""
+    """Dice, on for games of at most 6 rolls: the first simulation that comes to a chance node of at most 36 rolls
+    evaluates what each of them leads to, and from then on the node is worth their expectation. It still counts as
+    one simulation; the network evaluates more positions."""
 
 
 class SelfplaySettings(SettingsSection):
@@ -226,9 +226,9 @@ class TrainerSettings(SettingsSection):
     """Weight in the loss of the final board, of networks that estimate points."""
 
     luck_adjustment: bool = False
-    """Dice: workers record the luck of the rolls after each move, their value minus the expectation over all rolls as
-    the search saw it, and the value target takes that of all later rolls out of the outcome and the λ-return. Its mean
-    stays, its variance falls, most of all with search.all_rolls."""
+    """Dice, on for games of at most 6 rolls: workers record the luck of the rolls after each move, their value minus
+    the expectation over all rolls as the search saw it, and the value target takes that of all later rolls out of
+    the outcome and the λ-return. Its mean stays, its variance falls, most of all with search.all_rolls."""
 
     window_positions: int = Field(20_000, ge=1)
     """The window holds all positions up to this number, and then grows sublinearly (Wu, 2019)."""

@@ -29,6 +29,10 @@ PRESETS: Final[dict[str, dict[str, dict[str, object]]]] = {
 """Preset -> section -> key -> value. quick: minutes on two cores. standard: an hour or more on a few cores. gpu: a
 trainer with a GPU and many workers."""
 
+FEW_ROLLS: Final = 6
+"""Number of rolls up to which the search evaluates each of them, and luck is taken out of targets: those of a die. In pig
+both teach more in the same time; with the 21 of backgammon they do not (benchmarks/strength/SWEEPS.md)."""
+
 PREFIX: Final = "PLYZERO_"
 """Prefix of the environment variables that are settings."""
 
@@ -170,6 +174,8 @@ def preset_for(name: str, start: Game) -> Layer:
         preset.setdefault("network", {})["value_head"] = "pooled"
     if start.max_score or start.final_planes:
         preset.setdefault("network", {})["points"] = True
+    if 0 < start.num_chances <= FEW_ROLLS:
+        preset.setdefault("search", {})["all_rolls"] = preset.setdefault("trainer", {})["luck_adjustment"] = True
     for required in unmet_requirements(name, start):
         preset.setdefault(required.section, {})[required.key] = required.minimum
     return preset

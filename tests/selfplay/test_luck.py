@@ -127,8 +127,8 @@ def test_opening_moves_have_no_luck_since_no_search_saw_their_rolls():
 
 
 def test_luck_is_recorded_and_taken_out_where_the_setting_is_on(tmp_path):
-    on = small_run(tmp_path / "on", "pig(goal=20)", "trainer.luck_adjustment=true", "search.all_rolls=true")
-    off = small_run(tmp_path / "off", "pig(goal=20)")
+    on = small_run(tmp_path / "on", "pig(goal=20)")  # the default of games with few rolls
+    off = small_run(tmp_path / "off", "pig(goal=20)", "trainer.luck_adjustment=false")
     without_dice = small_run(tmp_path / "none", "tic-tac-toe", "trainer.luck_adjustment=true")
     games, others, none = (read_segment(play_segment(run, full=60), run.game) for run in (on, off, without_dice))
     assert others.luck is None

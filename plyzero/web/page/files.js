@@ -1,6 +1,6 @@
 // Games as files, and positions as text.
 
-import { html, useRef, useState } from "/static/vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.js";
 import { get } from "/static/api.js";
 import { readSgf, writeSgf } from "/static/sgf.js";
 import { nameOf, SIDES } from "/static/status.js";
@@ -40,17 +40,16 @@ export function Records({ about, game, position, players, onLoad, onError, say }
       const found = isSgf ? [readSgf(text, about.sgf)] : parseGames(text, about.identity);
       await show(found[0]);
       setGames(found);
-      say(`The game was loaded.${found[0].note ?? ""}`);
     } catch (problem) {
       onError(`${chosen.name} cannot be loaded: ${problem.message}`);
     }
   }
-  async function show({ moves, person: side, start = "", end, winner, resigned, variations = [], comments = {} }) {
+  async function show({ moves, person: side, start = "", end, winner, resigned, variations = [], comments = {}, note = "" }) {
     await get("position", { moves: moves.join(" "), start });
     const sides = SIDES.map((each) => (!side || each === side ? "you" : about.opponent));
     const bot = side ? 1 - SIDES.indexOf(side) : 1 - SIDES.indexOf(winner); // or whoever has lost
     const loser = resigned ? 1 - bot : end === "resign" ? bot : null;
-    onLoad({ moves, at: moves.length, first: sides[0], second: sides[1], start, resigned: loser, lines: variations, notes: comments });
+    onLoad({ moves, at: moves.length, first: sides[0], second: sides[1], start, resigned: loser, lines: variations, notes: comments }, `The game was loaded.${note}`);
   }
   return html`<div class="row">
     <button onClick=${save} disabled=${!position}>Save</button>
@@ -69,6 +68,7 @@ export function Records({ about, game, position, players, onLoad, onError, say }
 // A position to begin with: as text, in which clicks on a diagram change the pieces, if there is one.
 export function SetUp({ position, onStart }) {
   const [text, setText] = useState(position.text), [piece, setPiece] = useState("x");
+  useEffect(() => setText(position.text), [position.text]);
   const lines = text.split("\n").map(rowOf), cells = lines.flatMap((row) => row?.cells ?? []);
   const left = Math.min(...lines.map((row) => row?.cells[0].at ?? Infinity));
   const put = (line, at) => setText(text.split("\n").map((each, i) => i === line ? each.slice(0, at) + piece + each.slice(at + 1) : each).join("\n"));

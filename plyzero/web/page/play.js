@@ -41,8 +41,8 @@ function Page() {
     visit.current = true;
     change(fields);
   }
-  const hereAt = (at) => [all, at, game.resigned].join(), here = hereAt(game.at);
-  const say = (text, retry, at = game.at) => setSaid({ text, retry, here: hereAt(at) });  // until something else is shown
+  const hereOf = ({ moves, at, resigned }) => [...moves, at, resigned].join(" "), here = hereOf(game);
+  const say = (text, retry, at = game.at) => setSaid({ text, retry, here: hereOf({ ...game, at }) });  // until something else is shown
   const retry = said.here === here ? said.retry : undefined;  // what a review says of the move for which another is sought
 
   useEffect(() => {
@@ -169,7 +169,11 @@ function Page() {
     begin({ first, second, start: game.start });
   }
 
-  const begin = (fields) => go({ moves: [], at: 0, resigned: null, lines: [], notes: {}, start: "", ...fields });
+  function begin(fields, text = "") {
+    const next = { moves: [], at: 0, resigned: null, lines: [], notes: {}, start: "", ...fields };
+    go(next);
+    setSaid({ text, here: hereOf(next) });
+  }
 
   function setUp(start) {
     get("position", { start }).then(() => begin({ start }), (problem) => setError(problem.message));
@@ -242,7 +246,7 @@ function Page() {
           position=${position} why=${why} onLine=${setHover} />
         <section class="card" aria-label="Files">
           <${Records} about=${about} game=${game} position=${position} players=${players} onLoad=${begin} onError=${setError} say=${say} />
-          ${position ? html`<${SetUp} key=${position.text} position=${position} onStart=${setUp} />` : null}
+          ${position ? html`<${SetUp} position=${position} onStart=${setUp} />` : null}
         </section>
         ${about.hasNetwork ? html`<${NetworkView} asked=${asked} why=${why}
           ready=${about.ready && settled && !position.outcome} />` : null}
