@@ -175,7 +175,7 @@ def test_a_preset_grows_with_the_board_the_choice_and_the_length_of_a_game():
 
     assert enlarged("tic-tac-toe") == enlarged("connect-four") == {}
     assert enlarged("othello(size=6)") == {"network.points": True}
-    assert enlarged("pig") == {"search.all_rolls": True, "trainer.luck_adjustment": True}
+    assert enlarged("pig(goal=50)") == {"search.all_rolls": True, "trainer.luck_adjustment": True}
     assert enlarged("gomoku(size=7)") == {"network.value_head": "pooled"}
     assert enlarged("tests.helpers.toys:Wide") == {"selfplay.simulations": 128}
     assert enlarged(f"{__name__}:Wall") == {"network.blocks": 5, "trainer.window_positions": 75_000}
