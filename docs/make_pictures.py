@@ -83,7 +83,7 @@ def _show_dashboard(page: Any, address: str) -> None:
 
 def _show_page(page: Any, address: str) -> None:
     page.goto(f"{address}/#first=you&second=you&moves={MOVES.replace(' ', '+')}")
-    page.get_by_role("button", name="Off", exact=True).click()
+    page.get_by_role("button", name="Start", exact=True).click()
     page.wait_for_selector(".overlay circle.heat", timeout=120_000)
     page.wait_for_timeout(6000)  # the search is complete
     page.evaluate("scrollTo(0, 0)")

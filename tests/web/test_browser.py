@@ -172,7 +172,7 @@ def test_the_players_stand_above_and_below_the_board_and_the_turn_is_seen(serve,
     by_mouse(page, "4")
     wait_for_moves(page, 3)
     page.wait_for_selector(".overlay .placed", state="attached")
-    page.get_by_role("button", name="Off", exact=True).click()
+    page.get_by_role("button", name="Start", exact=True).click()
     page.wait_for_selector(".evaluation span")
     said = page.locator(".evaluation").get_attribute("aria-label")
     assert re.match("Expected score of Yellow: [0-9]+ percent", said)
@@ -315,6 +315,16 @@ def test_games_name_their_moves_in_sgf_as_its_pages_say(serve, open_page, tmp_pa
     assert (tmp_path / "hex.sgf").read_text().endswith("GM[11]SZ[4]\n;B[b1];W[swap-pieces];B[c3])\n")
 
 
+def test_a_comment_is_typed_while_an_analysis_runs(serve, open_page):
+    page = open_page(serve("connect-four") + "/#first=you&second=you&moves=4")
+    page.get_by_label("Simulations", exact=True).select_option("4096")
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.wait_for_selector("text=of 4096")
+    page.get_by_label("Comment on this position").press_sequentially("centre", delay=50)
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => location.hash.includes('centre')")
+
+
 def test_a_game_of_a_match_is_chosen_from_its_file(serve, open_page, tmp_path):
     lines = [
         {"version": 1, "game": "tic-tac-toe v1", "first": "random", "second": "mcts:9", "moves": moves, **how}
@@ -343,7 +353,7 @@ def test_a_mistake_is_retried_until_a_good_move_is_found(serve, open_page):
     first = page.locator("ol.turning li").first
     first.get_by_role("button", name="Retry").click()
     wait_for_status(page, "Find a better move than a2")
-    assert "better" not in first.inner_text()
+    assert "Better" not in first.inner_text()
     assert page.locator(".overlay .ghost").count() == 0
     by_mouse(page, "c2")
     wait_for_status(page, "c2 loses [0-9]+ percentage points of expected score; try another move")
@@ -509,21 +519,21 @@ def test_a_file_that_is_no_such_game_is_one_sentence(content, words, serve, open
 
 def test_an_analysis_grows_on_the_board_and_a_review_finds_the_losing_move(serve, open_page):
     page = open_page(serve("tic-tac-toe") + "/#first=you&second=you&moves=b2+a2+c3+a1")
-    page.get_by_role("button", name="Off", exact=True).click()
+    page.get_by_role("button", name="Start", exact=True).click()
     page.wait_for_selector(".overlay circle.heat")
     for mode in ("policy", "line", "nothing", "visits"):
         page.get_by_role("button", name=mode, exact=True).click()
         page.wait_for_timeout(100)
-    assert "Black wins" in page.get_by_label("Analysis").inner_text()
+    assert "Expected score: Black, to move," in page.get_by_label("Analysis").inner_text()
     page.get_by_role("button", name="Review the game").click()
     page.wait_for_selector("text=Accuracy")
     game = page.get_by_role("region", name="Game")
-    assert "a2 by White: " in game.inner_text()
+    assert "White played a2: " in game.inner_text()
     assert "The judge: the bundled bot, level " in game.inner_text()
     assert "The judge: the bundled bot, level " in page.get_by_label("Analysis").inner_text()
     first = game.locator("ol.turning li").first
-    assert re.search(r"blunder, lost \d+ percentage points of expected score; better: [ac][13]", first.inner_text())
-    page.get_by_role("button", name="On", exact=True).click()
+    assert re.search(r"blunder, which lost \d+ percentage points of expected score. Better: [ac][13]", first.inner_text())
+    page.get_by_role("button", name="Stop", exact=True).click()
     assert page.locator(".overlay .ghost").count() == 0
     first.get_by_role("button", name="Move 2", exact=True).click()
     page.wait_for_selector(".overlay .ghost.p1")  # the better move
@@ -546,8 +556,8 @@ def test_impossible_moves_in_the_address_are_one_sentence(serve, open_page):
 def test_nothing_stands_in_the_way_of_people_who_cannot_see_or_use_a_mouse(game, scheme, serve, open_page):
     page = open_page(serve(game) + "/#first=you&second=you", color_scheme=scheme)
     page.wait_for_selector("svg.board, pre")
-    page.get_by_role("button", name="Off", exact=True).click()
-    page.wait_for_selector("text=/ wins [0-9<]+/")
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.wait_for_selector("text=/Expected score: .* [0-9<]+/")
     if page.get_by_role("region", name="Network").count():  # there is a bundled bot
         page.locator("summary", has_text="What the network sees").click()
         page.wait_for_selector(".planes canvas")
@@ -658,7 +668,7 @@ def test_without_a_board_sentences_are_wrapped_and_nothing_needs_a_board(serve, 
     assert line.bounding_box()["height"] > 40  # two lines at least
     assert page.locator(".picture pre div").nth(1).get_attribute("class") == ""
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.get_by_role("button", name="Off", exact=True).click()
+    page.get_by_role("button", name="Start", exact=True).click()
     page.wait_for_selector("text=The search plays")
     assert page.get_by_role("group", name="Show on the board").count() == 0
     assert page.locator("td.line button").count() == 0
@@ -667,10 +677,12 @@ def test_without_a_board_sentences_are_wrapped_and_nothing_needs_a_board(serve, 
 
 def test_an_analysis_says_which_move_is_played_and_planes_fit(serve, open_page):
     page = open_page(serve("connect-four") + "/#first=you&second=you&moves=4+4")
-    page.get_by_role("button", name="Off", exact=True).click()
+    page.get_by_role("button", name="Start", exact=True).click()
     page.wait_for_selector("text=256 of 256")
     bold = page.locator("tr.best td").first.inner_text()
-    assert f"The search plays {bold}, the most visited move" in page.get_by_label("Analysis").inner_text()
+    said, score = page.get_by_label("Analysis").inner_text(), page.locator("tr.best td").nth(2).inner_text()
+    assert f"The search plays {bold}, the most visited move" in said
+    assert f"Expected score: Red, to move, {score};" in said
     page.locator("summary", has_text="What the network sees").click()
     page.wait_for_selector("text=largest value 1")
 

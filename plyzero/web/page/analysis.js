@@ -2,11 +2,11 @@
 
 import { html } from "/static/vendor/htm-preact.js";
 import { ahead } from "/static/network.js";
-import { capital, sideName } from "/static/status.js";
+import { sideName } from "/static/status.js";
 
 const STRENGTHS = [16, 64, 256, 1024, 4096];
 const HEADS = [["move", "first the one that is played, then the others by visits", "text"], ["visits", "share of the simulations"],
-  ["wins", "expected score of the player to move, uncertain where visits are few"], ["policy", "what a network would learn from this search"],
+  ["score", "expected score of the player to move, uncertain where visits are few"], ["policy", "what a network would learn from this search"],
   ["prior", "the policy before the search"], ["line", "what is expected to follow", "text"]];
 
 export function Analysis({ state, onChange, position, why, onLine }) {
@@ -14,7 +14,7 @@ export function Analysis({ state, onChange, position, why, onLine }) {
   return html`<section class="card" aria-label="Analysis">
     <div class="row">
       <h2>Analysis</h2>
-      <button aria-pressed=${on} onClick=${() => onChange({ on: !on })}>${on ? "On" : "Off"}</button>
+      <button onClick=${() => onChange({ on: !on })}>${on ? "Stop" : "Start"}</button>
       <label for="simulations">Simulations</label>
       <select id="simulations" value=${simulations} onChange=${(event) => onChange({ simulations: Number(event.target.value) })}>
         ${STRENGTHS.map((number) => html`<option value=${number}>${number}</option>`)}
@@ -26,13 +26,14 @@ export function Analysis({ state, onChange, position, why, onLine }) {
   </section>`;
 }
 
+// The expected score of the player to move with the best move; the mean of all simulations has those of bad moves in it.
+export const expected = (found) => found.moveInfos[0].winrate ?? found.rootInfo.winrate;
+
 function Found({ found, colours, mode, hasBoard, onChange, onLine }) {
-  const { currentPlayer, winrate, drawrate, proven, scoreLead } = found.rootInfo;
-  const win = Math.max(0, winrate - drawrate / 2), loss = Math.max(0, 1 - win - drawrate);
-  const [first, second] = currentPlayer === 0 ? [win, loss] : [loss, win];
+  const { currentPlayer, proven, scoreLead } = found.rootInfo, named = (side) => sideName(colours, side);
   const percent = (share) => (share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`);
   const total = found.moveInfos.reduce((sum, info) => sum + info.visits, 0) || 1;
-  const words = `${capital(sideName(colours, 0))} wins ${percent(first)}${drawrate < 0.005 ? "" : `, draw ${percent(drawrate)}`}, ${sideName(colours, 1)} wins ${percent(second)}`;
+  const score = expected(found), words = `Expected score: ${named(currentPlayer)}, to move, ${percent(score)}; ${named(1 - currentPlayer)} ${percent(1 - score)}`;
   const best = found.moveInfos[0], most = Math.max(...found.moveInfos.map(({ visits }) => visits));
   return html`
     <p>${words}${scoreLead === undefined ? "" : ` · the player to move is ${ahead(scoreLead)}`}${proven ? ` · proven ${proven} for the player to move` : ""} · ${found.simulations} of ${found.of} simulations</p>

@@ -44,9 +44,9 @@ export function Records({ about, game, position, players, onLoad, onError, say }
       onError(`${chosen.name} cannot be loaded: ${problem.message}`);
     }
   }
-  async function show({ moves, person: side, start = "", end, winner, resigned, variations = [], comments = {}, note = "" }) {
+  async function show({ moves, person: side, bot: other, start = "", end, winner, resigned, variations = [], comments = {}, note = "" }) {
     await get("position", { moves: moves.join(" "), start });
-    const sides = SIDES.map((each) => (!side || each === side ? "you" : about.opponent));
+    const sides = SIDES.map((each) => (!side || other === "you" || each === side ? "you" : about.opponent));
     const bot = side ? 1 - SIDES.indexOf(side) : 1 - SIDES.indexOf(winner); // or whoever has lost
     const loser = resigned ? 1 - bot : end === "resign" ? bot : null;
     onLoad({ moves, at: moves.length, first: sides[0], second: sides[1], start, resigned: loser, lines: variations, notes: comments }, `The game was loaded.${note}`);
@@ -72,7 +72,9 @@ export function SetUp({ position, onStart }) {
   const lines = text.split("\n").map(rowOf), cells = lines.flatMap((row) => row?.cells ?? []);
   const left = Math.min(...lines.map((row) => row?.cells[0].at ?? Infinity));
   const put = (line, at) => setText(text.split("\n").map((each, i) => i === line ? each.slice(0, at) + piece + each.slice(at + 1) : each).join("\n"));
-  const drawn = (glyph) => html`<span class=${{ x: "piece black", o: "piece white" }[glyph] ?? ""}>${"xo".includes(glyph) ? "" : glyph}</span>`;
+  const [first, second] = position.colours ?? ["black", "white"], [problem, setProblem] = useState("");
+  const setUp = (start) => onStart(start).then(() => setProblem(""), ({ message }) => setProblem(message));
+  const drawn = (glyph) => html`<span class=${{ x: `piece ${first}`, o: `piece ${second}` }[glyph] ?? ""}>${"xo".includes(glyph) ? "" : glyph}</span>`;
   return html`<details>
     <summary>Set up a position</summary>
     ${cells.length ? html`<div class="row" role="group" aria-label="Piece that a click places">
@@ -80,19 +82,20 @@ export function SetUp({ position, onStart }) {
       </div>
       <div class="diagram">${lines.map((row, line) => row && html`<div style=${{ paddingLeft: `calc(${row.cells[0].at - left} * var(--cell) / 2)` }}>${row.cells.map(({ glyph, at }, column) =>
         html`<button aria-label=${`Row ${row.label}, column ${column + 1}: ${glyph}`} onClick=${() => put(line, at)}>${drawn(glyph)}</button>`)}</div>`)}</div>` : null}
-    <p class="dim">As the game prints it, or the names of the moves that lead to it.</p>
+    <p class="dim">${cells.length ? "Choose a piece and click where it stands; or type" : "Type"} the position as the game prints it, or the moves that lead to it.</p>
     <textarea aria-label="Position as text" rows="9" value=${text} onInput=${(event) => setText(event.target.value)} />
     <div class="row">
-      <button onClick=${() => onStart(text)}>Set up</button>
-      <button onClick=${() => onStart("")}>Initial position</button>
+      <button onClick=${() => setUp(text)}>Set up</button>
+      <button onClick=${() => setUp("")}>Initial position</button>
     </div>
+    ${problem ? html`<p class="warning" role="alert">${problem}</p>` : null}
   </details>`;
 }
 
 // A line of a diagram, such as "  3 . x o": its label, and its cells with their places in the line; null if it is none.
 function rowOf(line) {
   const [, label, rest] = /^ *(\d+) +(\S(?: \S)+)\s*$/.exec(line) ?? [];
-  return rest ? { label, cells: [...rest].flatMap((glyph, i) => i % 2 ? [] : [{ glyph, at: line.indexOf(rest) + i }]) } : null;
+  return /[^\d ]/.test(rest ?? "") ? { label, cells: [...rest].flatMap((glyph, i) => i % 2 ? [] : [{ glyph, at: line.indexOf(rest) + i }]) } : null;
 }
 
 // The games in a file: a saved one, or one a line, as match --save and replay export write them.

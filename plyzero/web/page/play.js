@@ -112,7 +112,7 @@ function Page() {
   // A person's move: played or, where a mistake is retried, only judged.
   function choose(name) {
     if (!retry) return play(name);
-    const judge = (lost) => say(lost < RETRY_LOSS ? `Right: ${name}.`
+    const judge = (lost) => say(lost < RETRY_LOSS ? `Right: ${name}. Play it to go on from here.`
       : `${name} loses ${Math.round(100 * lost)} percentage points of expected score; try another move.`, lost < RETRY_LOSS ? undefined : retry);
     if (name === retry.best) return judge(0);
     say(`${name} is searched.`, retry);
@@ -169,14 +169,20 @@ function Page() {
     begin({ first, second, start: game.start });
   }
 
-  function begin(fields, text = "") {
+  function begin(fields, text = game.moves.length ? "The game before is behind the browser's Back button." : "") {
     const next = { moves: [], at: 0, resigned: null, lines: [], notes: {}, start: "", ...fields };
     go(next);
     setSaid({ text, here: hereOf(next) });
   }
 
+  function show(at) {
+    setSaid({});
+    go({ at });
+    document.querySelector(".table")?.scrollIntoView({ block: "nearest" });
+  }
+
   function setUp(start) {
-    get("position", { start }).then(() => begin({ start }), (problem) => setError(problem.message));
+    return get("position", { start }).then(() => begin({ start }));
   }
 
   const isOffered = settled && live && canMove && offer !== null && all.startsWith(offer)
@@ -214,14 +220,14 @@ function Page() {
       </section>` : html`<p>Loading.</p>`}
       <div>
         <section class="card" aria-label="Play">
-          <p role="status" aria-live="polite" class="status">${status} ${said.here === here ? said.text : ""}</p>
+          <p role="status" aria-live="polite" class="status">${said.here === here ? said.text : ""} ${status}</p>
           ${isOffered ? html`<p>The bot offers to resign. <button onClick=${() => go({ resigned: 1 - position.toPlay })}>Accept</button></p>` : null}
           ${error ? html`<p class="warning" role="alert">${error}</p>` : null}
           ${about.newest !== null && game.step && String(about.newest) !== game.step
             ? html`<p><button onClick=${() => change({ step: String(about.newest) })}>
                 Use the newest model, of step ${about.newest}</button></p>` : null}
           <div class="row">
-            <button disabled=${!canUndo} onClick=${undo}>Undo</button>
+            <button disabled=${!canUndo} onClick=${undo} title=${live ? null : "at the last position; another move here begins a variation"}>Undo</button>
             <button disabled=${!canMove || !about.ready} title=${why} onClick=${hint}>Hint</button>
             <button disabled=${Boolean(over) || !players.includes("you")}
               onClick=${() => go({ at: game.moves.length, resigned: players[position.toPlay] === "you" ? position.toPlay : players.indexOf("you") })}>
@@ -229,12 +235,11 @@ function Page() {
             <button onClick=${() => newGame(false)}>New game</button>
             <button onClick=${() => newGame(true)}>New game, sides swapped</button>
           </div>
-          ${live ? null : html`<p class="dim">Undo is possible at the last position. Another move here begins a variation.</p>`}
           <${MoveEntry} position=${position} canMove=${canMove} onMove=${choose} />
           ${about.rules ? html`<details class="rules"><summary>Rules</summary><p>${about.rules}</p></details>` : null}
         </section>
         ${position ? html`<${Review} review=${judged} game=${game} position=${position} why=${why}
-          onShow=${(at) => go({ at })} onFollow=${follow} onDelete=${(line) => go({ lines: game.lines.filter((each) => each !== line) })}
+          onShow=${show} onFollow=${follow} onDelete=${(line) => go({ lines: game.lines.filter((each) => each !== line) })}
           retry=${retry} canRetry=${(by) => about.ready && players[by] === "you"} onNote=${(text) => change({ notes: { ...game.notes, [asked.moves]: text } })}
           onRetry=${(judged, at, name) => {
             say(`Find a better move than ${name}.`, judged, at);
@@ -245,7 +250,7 @@ function Page() {
         <${Analysis} state=${analysis} onChange=${(fields) => setAnalysis((before) => ({ ...before, ...fields }))}
           position=${position} why=${why} onLine=${setHover} />
         <section class="card" aria-label="Files">
-          <${Records} about=${about} game=${game} position=${position} players=${players} onLoad=${begin} onError=${setError} say=${say} />
+          <${Records} about=${about} game=${game} position=${settled ? position : null} players=${players} onLoad=${begin} onError=${setError} say=${say} />
           ${position ? html`<${SetUp} position=${position} onStart=${setUp} />` : null}
         </section>
         ${about.hasNetwork ? html`<${NetworkView} asked=${asked} why=${why}

@@ -1,6 +1,7 @@
 // The players, above and below the board, and the expected result beside it.
 
 import { html } from "/static/vendor/htm-preact.js";
+import { expected } from "/static/analysis.js";
 import { Roll } from "/static/moves.js";
 import { capital, sideName, SIDES } from "/static/status.js";
 
@@ -40,7 +41,6 @@ export function Evaluation({ score, below, colours }) {
 // The expected score of the first player: by the rules, by the analysis, or by the review; null if nothing is known.
 export function scoreOf({ position, found, plies }) {
   if (position.outcome) return position.outcome.winner === null ? 0.5 : 1 - position.outcome.winner;
-  const root = found?.rootInfo;
-  if (root) return root.currentPlayer === 0 ? root.winrate : 1 - root.winrate;
+  if (found?.rootInfo) return found.rootInfo.currentPlayer === 0 ? expected(found) : 1 - expected(found);
   return plies?.[position.at]?.winrate ?? null;
 }

@@ -1,6 +1,6 @@
 // The review of a game: its turning points, and a curve of the expected result.
 
-import { html, useState } from "/static/vendor/htm-preact.js";
+import { html, useEffect, useState } from "/static/vendor/htm-preact.js";
 import { stream } from "/static/api.js";
 import { Graph, Moves } from "/static/moves.js";
 import { ahead } from "/static/network.js";
@@ -31,8 +31,7 @@ export function Review({ review, game, position, why, canRetry, onShow, onFollow
   return html`<section class="card" aria-label="Game">
     <h2>Game</h2>
     <${Moves} entries=${entries} step=${step} last=${steps.length - 1} onShow=${(next) => onShow(steps[next])} />
-    <input class="note" maxlength="500" aria-label="Comment on this position" placeholder="Comment on this position"
-      value=${game.notes[moves.slice(0, at).join(" ")] ?? ""} onChange=${(event) => onNote(event.target.value)} />
+    <${Note} text=${game.notes[moves.slice(0, at).join(" ")] ?? ""} onNote=${onNote} />
     <div class="row">
       <button disabled=${!moves.length || Boolean(why) || (review && !plies)} title=${why} onClick=${() => onReview(simulations)}>Review the game</button>
       <span class="pair"><label for="strength">Simulations of a review</label>
@@ -50,6 +49,14 @@ export function Review({ review, game, position, why, canRetry, onShow, onFollow
       <p>Accuracy: ${named(0)} ${accuracy(review, 0)}, ${named(1)} ${accuracy(review, 1)}.</p>
       <p class="dim">${review.judge}</p>` : null}
   </section>`;
+}
+
+// The comment on the position that is shown. What is typed stays while a search changes the page.
+function Note({ text, onNote }) {
+  const [typed, setTyped] = useState(text);
+  useEffect(() => setTyped(text), [text]);
+  return html`<input class="note" maxlength="500" aria-label="Comment on this position" placeholder="Comment on this position"
+    value=${typed} onInput=${(event) => setTyped(event.target.value)} onChange=${() => onNote(typed)} />`;
 }
 
 // Of each move its number among the moves; rolls have none.
@@ -71,8 +78,8 @@ function Mistakes({ plies, named, moves, numbers, canRetry, onShow, onRetry, ret
   const found = plies.map((ply, i) => ({ ...ply, i })).filter((ply) => ply.mistake).sort((a, b) => b.lost - a.lost);
   if (!found.length) return html`<p>No move has lost 10 percentage points of expected score.</p>`;
   const item = ({ i, by, mistake, lost, best }) => html`<li>
-    <button onClick=${() => onShow(i)}>Move ${numbers[i]}</button> ${moves[i]} by ${named(by)}: ${mistake},
-    lost ${points(lost)}${retry === plies[i] ? "" : html`; better: <b>${best}</b>`}
+    <button onClick=${() => onShow(i)}>Move ${numbers[i]}</button> ${named(by)} played <b>${moves[i]}</b>: ${mistake},
+    which lost ${points(lost)}.${retry === plies[i] ? "" : html` Better: <b>${best}</b>.`}
     ${canRetry(by) ? html` <button onClick=${() => onRetry(plies[i], i, moves[i])}>Retry</button>` : null}</li>`;
   const others = found.slice(TURNING_POINTS);
   return html`<h3>${found.length > 1 ? "Turning points" : "Turning point"}</h3>
