@@ -330,7 +330,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         options = [f"selfplay.parallel_games={given.games}", "selfplay.cache_mb=0"]
         if given.network:
-            options += [f"network.{name}={number}" for name, number in zip(("blocks", "channels"), given.network, strict=True)]
+            options += [
+                f"network.{name}={number}" for name, number in zip(("blocks", "channels"), given.network, strict=True)
+            ]
         run = create_run(Path(directory) / "run", load_game(given.game), options=options)
         if given.network:
             with_network(run, given.workers, given.seconds)

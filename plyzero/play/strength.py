@@ -73,7 +73,7 @@ def _of_run(metrics: Path, step: int) -> Strength:
 
 
 def introduction(game: GameSpec, text: str) -> str:
-    """Return the `text` of a Strength as a sentence for people; of pure MCTS what it knows, and how to train a network."""
+    """Return the `text` of a Strength as a sentence for people; of pure MCTS how to train a network."""
     if text.startswith("pure MCTS"):
         return f"It knows the rules alone. Train a network: plyzero train {shlex.quote(game.name)} --run DIR"
     _, scores, rest = text.partition("scores ")

@@ -30,8 +30,8 @@ PRESETS: Final[dict[str, dict[str, dict[str, object]]]] = {
 trainer with a GPU and many workers."""
 
 FEW_ROLLS: Final = 6
-"""Number of rolls up to which the search evaluates each of them, and luck is taken out of targets: those of a die. In pig
-both teach more in the same time; with the 21 of backgammon they do not (benchmarks/strength/SWEEPS.md)."""
+"""Number of rolls up to which the search evaluates each of them, and luck is taken out of targets: those of a die. In
+pig both teach more in the same time; with the 21 of backgammon they do not (benchmarks/strength/SWEEPS.md)."""
 
 PREFIX: Final = "PLYZERO_"
 """Prefix of the environment variables that are settings."""

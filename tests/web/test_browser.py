@@ -532,7 +532,9 @@ def test_an_analysis_grows_on_the_board_and_a_review_finds_the_losing_move(serve
     assert "The judge: the bundled bot, level " in game.inner_text()
     assert "The judge: the bundled bot, level " in page.get_by_label("Analysis").inner_text()
     first = game.locator("ol.turning li").first
-    assert re.search(r"blunder, which lost \d+ percentage points of expected score. Better: [ac][13]", first.inner_text())
+    assert re.search(
+        r"blunder, which lost \d+ percentage points of expected score. Better: [ac][13]", first.inner_text()
+    )
     page.get_by_role("button", name="Stop", exact=True).click()
     assert page.locator(".overlay .ghost").count() == 0
     first.get_by_role("button", name="Move 2", exact=True).click()
