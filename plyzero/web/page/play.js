@@ -12,6 +12,8 @@ import { needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
 
 const RETRY_LOSS = 0.1;  // of expected score, from which a move is an inaccuracy
 
+const titleOf = (game) => game.replace(/^[\w.:]*:/, "");  // of my_module:MyGame its class
+
 // How far a key goes in the game; on the board the arrows go from cell to cell.
 const KEYS = { ArrowLeft: -1, ArrowRight: 1 }, KEYS_ON_BOARD = { PageUp: -1, PageDown: 1, Home: -Infinity, End: Infinity };
 
@@ -66,7 +68,7 @@ function Page() {
     if (!about) return;
     writeAddress({ ...game, second: game.second ?? about.opponent }, visit.current);
     visit.current = false;
-    document.title = `${about.game} · plyzero`;
+    document.title = `${titleOf(about.game)} · plyzero`;
   }, [about?.game, game]);
 
   useEffect(() => {
@@ -204,7 +206,7 @@ function Page() {
   const [, width, height] = /viewBox="\S+ \S+ (\S+) (\S+)"/.exec(position?.svg ?? "") ?? [0, 1, 1];
   return html`
     <header>
-      <h1>${about.game}</h1>
+      <h1>${titleOf(about.game)}</h1>
       ${about.hasHome ? html`<a href="../../">All games</a>` : null}
       ${about.hasRun ? html`<a href="run">The run</a>` : null}
       ${game.step ? html`<span class="dim">model of step ${game.step}</span>` : null}
