@@ -222,7 +222,7 @@ function Page() {
       </section>` : html`<p>Loading.</p>`}
       <div>
         <section class="card" aria-label="Play">
-          <p role="status" aria-live="polite" class="status">${said.here === here ? said.text : ""} ${status}</p>
+          <p role="status" aria-live="polite" class="status">${said.here === here && said.text ? `${said.text} ` : ""}${status}</p>
           ${isOffered ? html`<p>The bot offers to resign. <button onClick=${() => go({ resigned: 1 - position.toPlay })}>Accept</button></p>` : null}
           ${error ? html`<p class="warning" role="alert">${error}</p>` : null}
           ${about.newest !== null && game.step && String(about.newest) !== game.step
