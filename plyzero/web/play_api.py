@@ -174,7 +174,7 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
             for info in move_infos(position, result):
                 infos.append({**info, "policy": round(policy[info["move"]], 4)})
                 if info["order"] < lines:
-                    infos[-1]["line"] = _line(position, info["pv"])
+                    infos[-1]["line"] = line_of(position, info["pv"])
             return {
                 "simulations": result.simulations,
                 "of": of,
@@ -192,7 +192,7 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
     return run
 
 
-def _line(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
+def line_of(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
     """Return up to six moves `names` from `position` on, up to the first roll, each with its places on the board."""
     line: list[dict[str, object]] = []
     for name in names[:6]:

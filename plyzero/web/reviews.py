@@ -8,11 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from plyzero.play.analysis import move_infos
 from plyzero.play.players import Bot
 from plyzero.rules.chance import is_chance
 from plyzero.rules.game import Game
 from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
 from plyzero.search.tree import PROVEN_WIN, UNPROVEN
+from plyzero.web.play_api import line_of
 from plyzero.web.searches import Event, Report
 
 MISTAKES: Final = ((0.3, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))
@@ -33,7 +35,8 @@ def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callabl
     plies:    of each position `winrate`, `drawrate` and `lead`, the expected points, for player 0, null where a roll
               comes next, and `lead` also where it is not known; of each move of a player also `by`, `lost` of the
               expected score against the best move, the name of the `best` move, and `mistake`: "inaccuracy", "mistake",
-              "blunder" or null.
+              "blunder" or null. A mistake has two principal variations, see `line_of`: `line` of the best move, and
+              `answer` to the move played, empty where a roll or the end comes next.
     accuracy: of both players, in percent; null for one who has not moved.
     done_of:  [made, all] simulations, in the events before; fewer are made where a result is proven.
     """
@@ -48,6 +51,9 @@ def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callabl
             if ply in found:
                 move = moves[ply] if ply < len(moves) else None
                 scores[ply], judged = _judge(position, found[ply], move, scores.get(ply), scores.get(ply + 1))
+            if judged.get("mistake"):
+                judged["line"] = _variation(position, found[ply], judged["best"])
+                judged["answer"] = _variation(positions[ply + 1], found[ply + 1]) if ply + 1 in found else []
             drawrate = found[ply].draw if ply in found else None
             lead = _lead(position, found.get(ply))
             plies.insert(0, {"winrate": scores.get(ply), "drawrate": drawrate, "lead": lead, **judged})
@@ -88,6 +94,12 @@ def _exact_scores(
             if lost or (before.proven == PROVEN_WIN and moves[ply - 1] == before.best_action()):
                 scores[ply] = scores[ply - 1]
     return scores
+
+
+def _variation(position: Game, result: SearchResult, move: str | None = None) -> list[dict[str, object]]:
+    """Return the principal variation of `move`, or of the best one."""
+    infos = move_infos(position, result)
+    return line_of(position, next((info["pv"] for info in infos if info["move"] == move), infos[0]["pv"]))
 
 
 def _lead(position: Game, result: SearchResult | None) -> float | None:

@@ -420,6 +420,38 @@ def test_a_position_is_set_up_by_clicks_and_by_keyboard(serve, open_page):
     assert violations(page) == []
 
 
+def press_by_tab(page, name):
+    """Walk with Tab to what has this name, and press Enter."""
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        here = "document.activeElement.ariaLabel ?? document.activeElement.textContent.trim()"
+        if page.evaluate(here) == name:
+            return page.keyboard.press("Enter")
+    raise AssertionError(f"{name} cannot be reached with Tab")
+
+
+def test_a_variation_a_review_and_a_position_by_keyboard_alone(serve, open_page):
+    page = open_page(serve("tic-tac-toe") + "/#first=you&second=you")
+    page.wait_for_selector("svg.board .playable")
+    for count, cell in enumerate(("a1", "b1", "a2"), 1):
+        by_keyboard(page, cell)
+        wait_for_moves(page, count)
+    page.keyboard.press("PageUp")
+    wait_for_status(page, "position 2 of 3")
+    by_keyboard(page, "b2")
+    wait_for_status(page, "plays b2")
+    page.wait_for_function("() => location.hash.includes('line=a1+b1+a2')")
+    press_by_tab(page, "Review the game")
+    page.wait_for_selector("text=Accuracy")
+    press_by_tab(page, "Set up a position")
+    press_by_tab(page, "Row 2, column 3: .")
+    press_by_tab(page, "o")
+    press_by_tab(page, "Row 1, column 3: .")
+    press_by_tab(page, "Set up")
+    page.wait_for_function("() => location.hash.includes('start=')")
+    page.wait_for_function("() => document.querySelectorAll('svg.board .stone').length === 5")
+
+
 def test_a_pass_is_a_button(serve, open_page):
     page = open_page(serve("othello(size=6)") + "/" + AGAINST_RANDOM)
     for seed in range(40):  # some game has a pass
@@ -533,7 +565,8 @@ def test_an_analysis_grows_on_the_board_and_a_review_finds_the_losing_move(serve
     assert "The judge: the bundled bot, level " in page.get_by_label("Analysis").inner_text()
     first = game.locator("ol.turning li").first
     assert re.search(
-        r"blunder, which lost \d+ percentage points of expected score. Better: [ac][13]", first.inner_text()
+        r"blunder, which lost \d+ percentage points of expected score. The answer: .* Better: [ac][13]",
+        first.inner_text(),
     )
     page.get_by_role("button", name="Stop", exact=True).click()
     assert page.locator(".overlay .ghost").count() == 0

@@ -30,6 +30,9 @@ def test_the_losing_move_is_a_blunder_and_the_better_one_is_named():
     assert found["plies"][1]["mistake"] == "blunder"
     assert found["plies"][1]["by"] == 1
     assert found["plies"][1]["best"] in ("a1", "c1", "a3", "c3")
+    assert found["plies"][1]["line"][0]["name"] == found["plies"][1]["best"]
+    assert [each["by"] for each in found["plies"][1]["line"][:2]] == [1, 0]
+    assert found["plies"][1]["answer"][0]["by"] == 0
     assert lost[1] == pytest.approx(0.5, abs=0.05)
     assert found["plies"][0]["mistake"] is None
     assert [each["winrate"] for each in found["plies"][:3]] == pytest.approx([0.5, 0.5, 1.0], abs=0.05)

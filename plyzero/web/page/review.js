@@ -68,18 +68,20 @@ function numbersOf(movers) {
 const points = (lost) => `${Math.round(100 * lost)} percentage points of expected score`;
 const accuracy = (review, player) => (review.accuracy[player] === null ? "has not moved" : `${review.accuracy[player]} %`);
 
-// The move that would have been better in the position that is shown, as a drawing; null if what was played lost little.
+// What would have been better in the position that is shown, as a drawing; null if what was played lost little.
 export function betterMove(plies, position) {
-  const judged = plies?.[position.at], best = judged?.mistake && position.legal.find(({ name }) => name === judged.best);
-  return best ? { line: [{ by: position.toPlay, spots: best.spots }] } : null;
+  const judged = plies?.[position.at];
+  return judged?.mistake ? { line: judged.line } : null;
 }
+
+const spoken = (line) => line.map(({ name }) => name).join(" ");
 
 function Mistakes({ plies, named, moves, numbers, canRetry, onShow, onRetry, retry }) {
   const found = plies.map((ply, i) => ({ ...ply, i })).filter((ply) => ply.mistake).sort((a, b) => b.lost - a.lost);
   if (!found.length) return html`<p>No move has lost 10 percentage points of expected score.</p>`;
-  const item = ({ i, by, mistake, lost, best }) => html`<li>
+  const item = ({ i, by, mistake, lost, line, answer }) => html`<li>
     <button onClick=${() => onShow(i)}>Move ${numbers[i]}</button> ${named(by)} played <b>${moves[i]}</b>: ${mistake},
-    which lost ${points(lost)}.${retry === plies[i] ? "" : html` Better: <b>${best}</b>.`}
+    which lost ${points(lost)}.${answer.length ? ` The answer: ${spoken(answer)}.` : ""}${retry === plies[i] ? "" : html` Better: <b>${line[0].name}</b>${line.length > 1 ? `, then ${spoken(line.slice(1))}` : ""}.`}
     ${canRetry(by) ? html` <button onClick=${() => onRetry(plies[i], i, moves[i])}>Retry</button>` : null}</li>`;
   const others = found.slice(TURNING_POINTS);
   return html`<h3>${found.length > 1 ? "Turning points" : "Turning point"}</h3>
