@@ -230,7 +230,7 @@ class Train:
 
     def goes_on(self, attack: str, *, models: int = 2) -> None:
         """Wait until it has told of some models more, or has ended; then start it again."""
-        rows, deadline = self.rows(), time.monotonic() + 120
+        rows, deadline = self.rows(), time.monotonic() + 240
         while self.process.poll() is None and self.rows() < rows + models and time.monotonic() < deadline:
             time.sleep(0.1)
         if self.process.poll() is not None:
