@@ -19,7 +19,7 @@ from plyzero.rules.catalog import check_not_over, failed_rules, with_location
 from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.game import Game, find_score_fault
 from plyzero.rules.notation import read_starts
-from plyzero.run.records import GAME, MOVE, POSITION, Games, score_of
+from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, RESIGNED, Games, score_of
 from plyzero.search.evaluators import Evaluate, Evaluation
 from plyzero.search.known_position import KnownPosition
 from plyzero.search.slots import ALGORITHMS, SearchSlots
@@ -28,6 +28,7 @@ from plyzero.settings import Settings
 from selfplay.step import (
     IN_PLAY,
     MOVE_CHOSEN,
+    NOBODY,
     OVER,
     PLAYED,
     RECORD_FULL,
@@ -249,10 +250,13 @@ class GamesInPlay:
         self._seconds["record"] += perf_counter() - began
 
     def _finish(self, slot: int, score: float) -> Games:
-        """Return the record of the game in a slot, which is over with this `score` of GAME."""
+        """Return the record of the game in a slot, which is over with this `score` of GAME, and count resignations."""
         began = perf_counter()
         self._may_give_up = min(MAX_GIVEN_UP, self._may_give_up + 1 / 100)
         game = self._records.games[slot]
+        self._records.counts[2] += game["end"] == RESIGNED
+        if game["resigner"] != NOBODY and game["end"] == BY_RULE:
+            self._records.counts[3:] += 1, game["outcome"] != 1 - game["resigner"]
         plies = int(game["plies"])
         record = np.zeros(1, GAME)
         record["id"] = record["seed"] = game["seed"]

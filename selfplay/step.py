@@ -271,10 +271,6 @@ def finish_move(trees: Trees, records: GameRecords, b: int, outcome: int) -> int
     elif outcome == ONGOING and game["plies"] < records.settings[0]["max_plies"]:
         return SUBTREE_KEPT if choose_search(trees, records, b, game["edge"]) else PLAYED
     game["phase"] = OVER
-    records.counts[2] += game["end"] == RESIGNED
-    if game["resigner"] != NOBODY and game["end"] == BY_RULE:
-        records.counts[3] += 1
-        records.counts[4] += outcome != 1 - game["resigner"]
     return PLAYED
 
 

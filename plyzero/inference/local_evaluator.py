@@ -30,7 +30,7 @@ class LocalEvaluator:
     """A connection, which is of use once `find_fault` has found none. After a failure it is closed, and made anew."""
 
     def __init__(self, run: Run, connection: socket.socket) -> None:
-        """Tell the evaluator what the worker plays. Raises OSError if it has ended."""
+        """Describe the worker's game to the evaluator. Raises OSError if that has ended."""
         self._start, self._socket = run.game.start, connection
         self._block: Block | None = None
         self._positions = dict[int, int]()  # of the batches on their way, by mailbox
