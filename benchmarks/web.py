@@ -20,10 +20,12 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http import HTTPStatus
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from plyzero.commands.common import find_game
 from plyzero.rules.notation import action_names
@@ -154,17 +156,18 @@ def visit(address: str, pid: int, *, visitors: int, seconds: float) -> None:
     memory = [resident_mb(pid)]
     deadline = time.monotonic() + seconds
 
-    def come() -> None:
+    def come(number: int) -> None:
+        source = f"127.0.0.{2 + number}"  # the server bounds the searches that wait for one address
         while time.monotonic() < deadline:
             try:
-                times.append(timed(lambda: read(address, "/api/position?moves=")))
-                last = json.loads(read(address, "/api/think?simulations=16").decode().split("data: ")[-1])
+                times.append(timed(lambda: read(address, "/api/position?moves=", source)))
+                last = json.loads(read(address, "/api/think?simulations=16", source).decode().split("data: ")[-1])
                 if "error" in last:
                     errors.append(last["error"])
             except OSError as error:
                 errors.append(str(error))
 
-    threads = [threading.Thread(target=come) for _ in range(visitors)]
+    threads = [threading.Thread(target=come, args=(number,)) for number in range(visitors)]
     for thread in threads:
         thread.start()
     while time.monotonic() < deadline:
@@ -200,10 +203,14 @@ def ask(address: str, path: str) -> dict[str, object]:
     return found
 
 
-def read(address: str, path: str) -> bytes:
-    with urllib.request.urlopen(address + path, timeout=120) as answer:
-        content: bytes = answer.read()
-    return content
+def read(address: str, path: str, source: str = "") -> bytes:
+    connection = HTTPConnection(urlsplit(address).netloc, timeout=120, source_address=(source, 0))
+    with closing(connection):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        if answer.status != HTTPStatus.OK:
+            raise OSError(f"{path}: {answer.status}")
+        return answer.read()
 
 
 def timed(action: Callable[[], object]) -> float:

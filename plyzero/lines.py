@@ -115,7 +115,9 @@ def parse_object(text: str | bytes) -> dict[str, object]:
         if len(text) > MAX_LINE:
             raise ValueError(f"longer than {MAX_LINE} bytes")
         decoded = decode(text) if isinstance(text, bytes) else text.removeprefix("\ufeff")
-        found = json.loads(decoded, parse_int=_integer, parse_float=_finite, parse_constant=_refuse_constant)
+        found = json.loads(
+            decoded, parse_int=lambda text: int(_bounded(text)), parse_float=_finite, parse_constant=_refuse_constant
+        )
         if _depth(found) > MAX_DEPTH:
             raise RecursionError
     except RecursionError as error:
@@ -150,10 +152,6 @@ def _bounded(text: str) -> str:
     if len(text) > MAX_DIGITS:
         raise ValueError(f"a number has {len(text)} characters, more than {MAX_DIGITS}")
     return text
-
-
-def _integer(text: str) -> int:
-    return int(_bounded(text))
 
 
 def _finite(text: str) -> float:

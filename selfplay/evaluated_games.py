@@ -112,19 +112,24 @@ class EvaluatedGames:
         return self._network.label if self._network else None
 
     @property
+    def games(self) -> list[GamesInPlay]:
+        """The games: one part, or the two halves."""
+        return [part.games for part in self._parts]
+
+    @property
     def evaluations(self) -> int:
         """Number of positions evaluated so far."""
-        return sum(part.games.search.evaluations for part in self._parts)
+        return sum(games.search.evaluations for games in self.games)
 
     @property
     def resignations(self) -> list[int]:
         """Numbers of games as `GamesInPlay.resignations` has them."""
-        return [int(sum(counts)) for counts in zip(*(part.games.resignations for part in self._parts), strict=True)]
+        return [int(sum(counts)) for counts in zip(*(games.resignations for games in self.games), strict=True)]
 
     @property
     def network_seconds(self) -> float:
         """Time spent on their evaluation, or waiting for it, in seconds."""
-        return sum(part.games.seconds["network"] for part in self._parts)
+        return sum(games.seconds["network"] for games in self.games)
 
 
 def _halves(settings: Settings) -> list[Settings]:

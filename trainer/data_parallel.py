@@ -175,7 +175,9 @@ class Ranks:
             limit = self._limit  # each block has its own
             for rank, process in enumerate(self._processes, 1):
                 if not self._failure and not self._is_closing and process.poll() is not None:
-                    self._fail(f"process {rank} of --devices {self._devices} has ended, {_reason(process.returncode)}")
+                    code = process.returncode
+                    how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+                    self._fail(f"process {rank} of --devices {self._devices} has ended, {how}")
                     limit[:] = [3 * END_SECONDS for _ in limit]
             limit[:] = [left - POLL_SECONDS for left in limit]  # not by a clock: this process may have been suspended
             if limit and limit[0] < 0:
@@ -191,10 +193,6 @@ class Ranks:
 
 def _own_parts(settings: Settings) -> tuple[str, str]:
     return settings.network.module, settings.trainer.loss
-
-
-def _reason(code: int) -> str:
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
 def run_rank() -> None:

@@ -2,13 +2,16 @@
 
 python -m benchmarks.strength.bots connect-four --minutes 60 --exam benchmarks/strength/connect-four-test.txt \\
     --openings benchmarks/strength/connect-four-dev.txt
+python -m benchmarks.strength.bots hex --minutes 150 --run runs/hex     # of a run that was trained in parts
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -43,17 +46,25 @@ ON_CARD = "date", "hardware", "minutes", "seed", "options", "games", "positions"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--run", type=Path, help="take its newest model, after --minutes of training in all")
+    parser.add_argument(
+        "--anchor",
+        action="append",
+        default=[],
+        metavar="COMMAND",
+        help="of a match with a public program, in which BOT is the network's file; its last line goes on the card",
+    )
     parser.add_argument("--games", type=int, default=100, help="of each pair of players, for the levels")
     add_openings(parser)
     add_arguments(parser)
     given = parser.parse_args()
 
     models = Path("build/bots")
-    made = learn(given, given.seed, models)[-1]
+    made = learn(given, given.seed, models, run=given.run)[-1]
     network = load_network(models / made["model"])
     openings = drawn_openings(given.openings, network.game, given.games)
     levels = measure_levels(network, given.games, openings)
-    card = {
+    card: dict[str, Any] = {
         "game": network.game.identity,
         "default_level": max(number for number, level in enumerate(levels, start=1) if level["seconds"] < 0.5),
         "training": training(made) | against_reference(network, given.games, openings),
@@ -61,7 +72,10 @@ def main() -> None:
     }
     name = re.sub(r"[^a-z0-9]+", "-", network.game.name).strip("-")
     DIRECTORY.mkdir(exist_ok=True)
-    (DIRECTORY / f"{name}.onnx").write_bytes((models / made["model"]).read_bytes())
+    bot = DIRECTORY / f"{name}.onnx"
+    bot.write_bytes((models / made["model"]).read_bytes())
+    if given.anchor:
+        card["training"]["anchors"] = {command: last_line(command, bot) for command in given.anchor}
     (DIRECTORY / f"{name}.toml").write_text(tomli_w.dumps(card), encoding="utf-8")
     print(tomli_w.dumps(card))
 
@@ -84,6 +98,12 @@ def measure_levels(network: Network, games: int, openings: Sequence[Sequence[int
             about = {"simulations": simulations, "temperature": temperature, "seconds": seconds}
             levels.append(about | {"elo": elo, "low": low, "high": high})
     return levels
+
+
+def last_line(command: str, bot: Path) -> str:
+    """Return the last line that a command prints, in which BOT stands for the file of a network."""
+    words = [word.replace("BOT", os.path.relpath(bot)) for word in shlex.split(command)]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
 
 
 def seconds_of(bot: Player, game: GameSpec) -> float:

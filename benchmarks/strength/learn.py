@@ -44,22 +44,28 @@ def main() -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("game")
     parser.add_argument("--minutes", type=float, nargs="+", required=True, help="from the start of the process")
-    parser.add_argument("--exam", nargs="+", required=True, metavar="FILE", help="see score.py")
+    parser.add_argument("--exam", nargs="+", default=[], metavar="FILE", help="see score.py")
     parser.add_argument("--simulations", type=int, nargs="+", default=[0, 64], help="when scored; 0 = raw")
     parser.add_argument("--write", type=Path, metavar="FILE", help="add each result as a line of JSON")
     parser.add_argument("--preset", help="of plyzero train")
     parser.add_argument("-o", action="append", default=[], metavar="SETTING=VALUE", help="of plyzero train")
 
 
-def learn(given: argparse.Namespace, seed: int, models: Path) -> list[dict[str, Any]]:
-    """Train as `add_arguments` says; put the models into `models` and return, print and write what each is worth."""
+def learn(given: argparse.Namespace, seed: int, models: Path, *, run: Path | None = None) -> list[dict[str, Any]]:
+    """Train as `add_arguments` says; put the models into `models` and return, print and write what each is worth.
+
+    run: whose newest model is scored in place of a training.
+    """
     options = [part for option in given.o for part in ("-o", option)]
     options += ["--preset", given.preset] if given.preset else []
     game = load_game(given.game)
     exams = {Path(name).name: find_exam(name, game) for name in given.exam}
     models.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as made:
-        results = list(train(given.game, seed, options, sorted(given.minutes), Path(made) / "run", models))
+    if run:
+        results = [take(given.game, seed, options, max(given.minutes), run, models)]
+    else:
+        with tempfile.TemporaryDirectory() as made:
+            results = list(train(given.game, seed, options, sorted(given.minutes), Path(made) / "run", models))
     for result in results:
         network = load_network(models / result["model"], game)
         result["scores"] = {
@@ -86,17 +92,22 @@ def train(
                 if training.poll() is not None:
                     sys.exit(f"{' '.join(command)} ended before its time")
                 time.sleep(0.1)
-            newest, name = list_models(run / "models")[0], f"{game}-seed{seed}-{mark:g}min.onnx"
-            (models / name).write_bytes((run / "models" / str(newest)).read_bytes())
-            beats = read_heartbeats(run / "workers")
-            result = {"game": game, "seed": seed, "minutes": mark, "options": list(options), "model": name}
-            result |= {"date": datetime.date.today().isoformat(), "hardware": f"{os.cpu_count()} cores, {processor()}"}
-            result |= {key: beats[TRAINER][key] for key in BESIDE}
-            workers = (beat for beat in beats.values() if beat.get("role") == "selfplay")  # an evaluator too
-            yield result | {"evaluations": sum(beat.get("evaluations", 0) for beat in workers)}
+            yield take(game, seed, options, mark, run, models)
     finally:
         training.send_signal(signal.SIGINT)
         training.wait()
+
+
+def take(game: str, seed: int, options: Sequence[str], minutes: float, run: Path, models: Path) -> dict[str, Any]:
+    """Copy the newest model of a run, and say how far training is."""
+    newest, name = list_models(run / "models")[0], f"{game}-seed{seed}-{minutes:g}min.onnx"
+    (models / name).write_bytes((run / "models" / str(newest)).read_bytes())
+    beats = read_heartbeats(run / "workers")
+    result = {"game": game, "seed": seed, "minutes": minutes, "options": list(options), "model": name}
+    result |= {"date": datetime.date.today().isoformat(), "hardware": f"{os.cpu_count()} cores, {processor()}"}
+    result |= {key: beats[TRAINER][key] for key in BESIDE}
+    workers = (beat for beat in beats.values() if beat.get("role") == "selfplay")  # an evaluator too
+    return result | {"evaluations": sum(beat.get("evaluations", 0) for beat in workers)}
 
 
 def as_text(result: dict[str, Any]) -> str:

@@ -132,7 +132,8 @@ def check(
     print("\n".join([*notes, *sentences(replace(found, warnings=later), settings, sizes)]))
     if not found.compiled:
         print("\n".join([*costs(found.microseconds, network), *slow_start(found, quick.selfplay)]))
-    print(f"\nNext: plyzero train {quote(game)} --run runs/first --minutes 2")
+    if not sizes.startswith("warning"):
+        print(f"\nNext: plyzero train {quote(game)} --run runs/first --minutes 2")
 
 
 def _random_games(number: int) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.text import Text
@@ -21,14 +23,16 @@ from plyzero.commands.common import (
     make_table,
     playing,
     read_directory,
+    require,
     show_progress,
 )
 from plyzero.errors import FailedError, plain
 
 if TYPE_CHECKING:
+    from plyzero.inference.remote_network import RemoteNetwork
     from plyzero.rules.catalog import GameSpec
+    from plyzero.run.directory import Run
 
-TIMED_BATCHES: Final = 50
 STYLES = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 
 
@@ -83,6 +87,9 @@ def bench(
     precision: Annotated[
         Literal["fp32", "int8"], typer.Option(help="Numbers of the network; its 8-bit form is made here.")
     ] = "fp32",
+    evaluator: Annotated[
+        bool, typer.Option("--evaluator", help="Evaluate in another process, as workers do beside a GPU.")
+    ] = False,
     options: Options = None,
     as_json: Json = False,
 ) -> None:
@@ -97,6 +104,7 @@ def bench(
     from plyzero.run.directory import create_run, open_run
     from plyzero.run.models import read_model_file
 
+    require(*(("grpc",) if evaluator else ()))
     found = find_game(game)
     settings = [*(options or []), f"network.blocks={blocks}", f"network.channels={channels}"]
     if no_cache:
@@ -117,11 +125,41 @@ def bench(
             network = Network(content, found, label=f"{network.label}, int8", threads=threads)
         from selfplay.benchmark import measure  # takes seconds, so what was given is checked before
 
-        report = measure(run, network, seconds=seconds, on_progress=report_progress)
+        with _serving(run, content) if evaluator else nullcontext() as remote:
+            report = measure(run, network, seconds=seconds, on_progress=report_progress, remote=remote)
     if as_json:
         print(json.dumps(report))
     else:
         _print(report)
+
+
+@contextmanager
+def _serving(run: Run, content: bytes) -> Iterator[RemoteNetwork]:
+    """Start an evaluator of the model `content` for `run`, and yield what asks it. Raises FailedError if it ends."""
+    from plyzero.inference.remote_network import RemoteNetwork
+    from plyzero.ops.processes import Child, free_port
+    from plyzero.run.directory import KEY
+    from plyzero.run.metrics import read_heartbeats
+    from plyzero.run.models import publish_model
+    from trainer.export import with_metadata
+
+    assert run.id
+    publish_model(run.models, with_metadata(content, KEY, run.id.text), fence=1, step=1)
+    port = free_port()
+    server = Child("evaluator", ["evaluator", "--run", str(run.root), "--port", str(port)], run.logs / "evaluator.log")
+    try:
+        while not any(beat.get("state") == "serving" for beat in read_heartbeats(run.workers).values()):
+            if server.exit_code() is not None:
+                raise FailedError(f"the evaluator has ended: {plain(server.read_log(), 500)}")
+            time.sleep(0.1)
+        remote = RemoteNetwork(f"127.0.0.1:{port}", run)
+        yield remote
+        if not remote.is_ready:
+            raise FailedError(f"the evaluator has stopped answering: {plain(server.read_log(), 500)}")
+    finally:
+        server.ask_to_stop()
+        server.wait(10)
+        server.kill()
 
 
 def default_network(game: GameSpec) -> tuple[str, float] | None:
@@ -133,7 +171,7 @@ def default_network(game: GameSpec) -> tuple[str, float] | None:
     from plyzero.errors import UserError
     from plyzero.network.onnx_network import Network, reachable_observations
     from plyzero.run.directory import create_run
-    from plyzero.search.evaluators import EvaluationBatch
+    from selfplay.benchmark import evaluate_alone, timed
 
     with tempfile.TemporaryDirectory() as directory:
         run = create_run(Path(directory) / "run", game)
@@ -142,13 +180,9 @@ def default_network(game: GameSpec) -> tuple[str, float] | None:
         except UserError:
             return None
     seen, shape = reachable_observations(game), (run.settings.selfplay.parallel_games, *game.start.observation_shape)
-    batch = EvaluationBatch(np.resize(seen, shape), list)
-    network(batch)
-    began = time.process_time()
-    for _ in range(TIMED_BATCHES):
-        network(batch)
+    turn = timed(lambda limit: evaluate_alone(network, np.resize(seen, shape), limit))
     size = f"{run.settings.network.blocks} x {run.settings.network.channels}, {network.precision}"
-    return size, 1e6 * (time.process_time() - began) / TIMED_BATCHES / len(batch.observations)
+    return size, 1e6 / turn.per_cpu_second
 
 
 def _quantised(run: Path) -> bytes:
@@ -179,15 +213,16 @@ def random_weights(run: Path) -> bytes:
 def _print(report: dict[str, Any]) -> None:
     console = make_console()
     games = f"{report['parallel_games']} parallel games, batches of {report['batch']}"
-    console.print(f"{report['game']}, {report['network']}, {games}")
-    low, _, high = report["share_of_ceiling_quartiles"]
+    through = ", through an evaluator" if report["evaluator"] else ""
+    console.print(f"{report['game']}, {report['network']}{through}, {games}")
+    (low, _, high), cpu = report["share_of_ceiling_quartiles"], report["share_of_ceiling_cpu"]
     table = make_table("", "", show_header=False)
     table.columns[1].justify = "right"
     rows = {
         "network alone, evaluations/s": f"{report['ceiling_per_second']:,.0f}",
         "worker, evaluations/s": f"{report['evaluations_per_second']:,.0f}",
         "worker relative to the network alone": f"{report['share_of_ceiling']:.1%} ({low:.1%} to {high:.1%})",
-        "the same in CPU time": f"{report['share_of_ceiling_cpu']:.1%}",
+        "the same in CPU time": "–" if cpu is None else f"{cpu:.1%}",
         "cache hit rate": f"{report['cache_hit_rate']:.1%}",
         "simulations/s": f"{report['simulations_per_second']:,.0f}",
         "simulations relative to the network alone": f"{report['simulations_of_ceiling']:.1%}",

@@ -1,10 +1,11 @@
-"""Processes: orderly stops, by signals and by the end of standard input; child processes."""
+"""Processes: orderly stops, by signals and by the end of standard input; child processes, and ports for them."""
 
 from __future__ import annotations
 
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -85,6 +86,12 @@ def start_beside(*arguments: str) -> None:
 
 MAX_LOG_BYTES: Final = 1 << 16
 """Number of bytes at the end of a log in which the reason for the end of its process is looked for."""
+
+
+def free_port() -> int:
+    """Return a port of this machine on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
 
 
 class Child:

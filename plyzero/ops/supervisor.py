@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import re
-import socket
 import threading
 import time
 from collections import Counter
@@ -21,7 +20,7 @@ from plyzero.network.model_loader import load_model
 from plyzero.network.onnx_graph import MAX_BATCH
 from plyzero.network.onnx_network import SMALLEST_BATCH, Network, has_gpu
 from plyzero.ops.failures import describe_log
-from plyzero.ops.processes import Child
+from plyzero.ops.processes import Child, free_port
 from plyzero.run.budget import read_done
 from plyzero.run.directory import Run
 from plyzero.run.lease import is_held
@@ -367,9 +366,7 @@ def _find_port(run: Run, *, notify: Callable[[str], None]) -> int | None:
     if find_spec("grpc") is None:
         notify("warning: every worker uses the GPU by itself, which is slower: pip install 'plyzero[grpc]'")
         return None
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
+    return free_port()
 
 
 def _wait_for_end(

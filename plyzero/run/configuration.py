@@ -68,8 +68,9 @@ def resolve(
         message = first["msg"].removeprefix("Value error, ")
         if not first["loc"]:  # a check of several settings together
             raise UserError(message) from error
-        key = ".".join(str(part) for part in first["loc"])
-        source = next((name for name, layer in reversed(layers) if _has(layer, first["loc"])), "the settings")
+        section, *names = map(str, first["loc"])
+        found = (source for source, layer in reversed(layers) if names and names[0] in layer.get(section, {}))
+        source, key = next(found, "the settings"), ".".join([section, *names])
         raise UserError(f"setting {key} from {source}: {message}, got {shown(first['input'])}") from error
 
 
@@ -148,10 +149,6 @@ def _check_keys(source: str, section: str, values: Mapping[str, object]) -> None
         if key not in known:
             near = nearest(f"{section}.{key}", [f"{section}.{name}" for name in known])
             raise UserError(f"{source}: no setting is called {section}.{key}; {near}")
-
-
-def _has(layer: Layer, location: tuple[int | str, ...]) -> bool:
-    return len(location) > 1 and location[1] in layer.get(str(location[0]), {})
 
 
 class Requirement(NamedTuple):

@@ -64,12 +64,12 @@ def _describe(frames: Sequence[Frame]) -> list[dict[str, object]]:
 
 def inlined(name: str, data: object) -> str:
     """Return a page of `page/` with everything that it loads inside, and `data` as `window.PLYZERO_REPORT`."""
-    page = _read(name)
-    icon = f'<link rel="icon" href="{_data_address("image/svg+xml", _read("icon.svg"))}">'
+    page = text_of(name)
+    icon = f'<link rel="icon" href="{_data_address("image/svg+xml", text_of("icon.svg"))}">'
     page = page.replace('<link rel="icon" href="/static/icon.svg">', icon)
     style = r'<link rel="stylesheet" href="/static/(.*?)">'
-    page = re.sub(style, lambda found: f"<style>\n{_read(found[1])}\n</style>", page)
-    page = re.sub(r'<script src="/static/(.*?)"></script>', lambda found: _script(_read(found[1])), page)
+    page = re.sub(style, lambda found: f"<style>\n{text_of(found[1])}\n</style>", page)
+    page = re.sub(r'<script src="/static/(.*?)"></script>', lambda found: _script(text_of(found[1])), page)
     page = re.sub(r'<script type="module" src="/static/(.*?)"></script>', lambda found: _module(found[1], data), page)
     policy = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:"
     return page.replace("<head>\n", f'<head>\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n', 1)
@@ -90,14 +90,14 @@ def _module(name: str, data: object) -> str:
 def _imported(name: str) -> dict[str, None]:
     """Return the modules that a module imports, and those that these import."""
     found: dict[str, None] = {}
-    for each in re.findall(r'^import .* from "/static/(.*?)";$', _read(name), re.MULTILINE):
+    for each in re.findall(r'^import .* from "/static/(.*?)";$', text_of(name), re.MULTILINE):
         found |= {each: None, **_imported(each)}
     return found
 
 
 def _source(name: str) -> str:
     """Return a module that imports by bare names: in a module with a data: address only these are looked up."""
-    return re.sub(r'^(import .* from )"/static/(.*?)";$', r'\1"\2";', _read(name), flags=re.MULTILINE)
+    return re.sub(r'^(import .* from )"/static/(.*?)";$', r'\1"\2";', text_of(name), flags=re.MULTILINE)
 
 
 def as_script(data: object) -> str:
@@ -105,7 +105,8 @@ def as_script(data: object) -> str:
     return json.dumps(data, allow_nan=False).replace("<", "\\u003c")
 
 
-def _read(name: str) -> str:
+def text_of(name: str) -> str:
+    """Return a file of `page/`, or the style sheet of boards."""
     return board_css() if name == "board.css" else (PAGE / name).read_text(encoding="utf-8")
 
 

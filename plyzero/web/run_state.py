@@ -189,7 +189,7 @@ def describe_learning(ratings: Mapping[str, Curve], step: float, judged_from: in
     measured = {name: each for name, each in ratings.items() if each["time"]}
     if not measured:
         return "Not measured yet." if step >= judged_from else f"Learning is judged from step {judged_from} on."
-    name = max(measured, key=lambda name: (measured[name]["time"][-1] or 0, _numbers_in(name)))
+    name = max(measured, key=lambda name: (measured[name]["time"][-1] or 0, [*map(int, re.findall(r"\d+", name))]))
     times, scores, lows, highs = (
         [each or 0.0 for each in measured[name][key]] for key in ("time", "score", "score_low", "score_high")
     )
@@ -202,10 +202,6 @@ def describe_learning(ratings: Mapping[str, Curve], step: float, judged_from: in
         word = "Learning" if lows[-1] > before else "Worse than before" if highs[-1] < before else "No clear change"
     found = f"{word}: {scores[-1]:.0%} ({lows[-1]:.0%} to {highs[-1]:.0%}) against {name}{then}."
     return explained(found.replace("%", " %"))
-
-
-def _numbers_in(text: str) -> list[int]:
-    return [int(each) for each in re.findall(r"\d+", text)]
 
 
 def describe_limit(found: Snapshot) -> str:

@@ -9,6 +9,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from functools import lru_cache
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -24,20 +25,18 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route, Router
-from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from plyzero.errors import UserError, shown
 from plyzero.machine import usable_cores
 from plyzero.play.players import Bot
-from plyzero.rules.board_svg import board_css
 from plyzero.rules.catalog import GameSpec, installed_games, load_game, with_location
 from plyzero.rules.chance import first_decision, is_chance
 from plyzero.run.directory import RunDirectory, open_run
 from plyzero.web.home import home_page, list_runs
 from plyzero.web.opponents import ANALYSIS, Opponents
-from plyzero.web.pages import PAGE
+from plyzero.web.pages import PAGE, text_of
 from plyzero.web.play_api import (
     describe_position,
     describe_sgf,
@@ -64,8 +63,9 @@ HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
 }
-"""Headers that let a page load only what comes from this server."""
+"""Headers that let a page load only what comes from this server, each time anew."""
 
 
 def make_app(
@@ -116,9 +116,16 @@ def guarded(routes: Sequence[BaseRoute], allowed_hosts: Collection[str]) -> Star
 
 
 def shared_routes() -> list[BaseRoute]:
-    """Return the routes of what all pages load."""
-    css = Route("/static/board.css", lambda request: Response(board_css(), media_type="text/css"))
-    return [css, Mount("/static", StaticFiles(directory=PAGE))]
+    """Return the route of what all pages load. It reads at once: the threads of StaticFiles take longer than a file."""
+    names = {"board.css", *(path.relative_to(PAGE).as_posix() for path in PAGE.rglob("*") if path.is_file())}
+
+    async def file(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in names:
+            raise HTTPException(404)
+        return Response(text_of(name), media_type=guess_type(name)[0])
+
+    return [Route("/static/{name:path}", file)]
 
 
 def game_routes(
@@ -288,16 +295,9 @@ class Connection(H11Protocol):
         elif not self._limit and not is_complete:
             self._limit = self.loop.call_later(REQUEST_SECONDS, self.transport.abort)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        if self._limit:
-            self._limit.cancel()
-
 
 class Guard:
-    """Refuses requests for other hosts, so that no other page's name can point here, and requests that pages of others
-    make; adds HEADERS to answers.
-    """
+    """Refuses other host names, which any site can let point here, and requests of other sites; adds HEADERS."""
 
     def __init__(self, app: ASGIApp, allowed_hosts: frozenset[str]) -> None:
         self.app, self.allowed_hosts = app, allowed_hosts
@@ -308,8 +308,7 @@ class Guard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                added = {**HEADERS, "cache-control": "no-store"}
-                message["headers"] = [*message["headers"], *((k.encode(), v.encode()) for k, v in added.items())]
+                message["headers"] = [*message["headers"], *((k.encode(), v.encode()) for k, v in HEADERS.items())]
             await send(message)
 
         host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")

@@ -3,7 +3,6 @@
 import json
 import time
 
-import numpy as np
 import pytest
 
 from plyzero.network.onnx_network import Network
@@ -58,6 +57,15 @@ def test_bench_prints_one_object(game: str):
     assert report["network"] == "random weights, 1 x 4"
 
 
+def test_bench_through_an_evaluator(run: Run, tmp_path):
+    path = tmp_path / "mine.onnx"
+    path.write_bytes(untrained(run))
+    report = json.loads(shown("bench", "tic-tac-toe", "--net", str(path), "--seconds", "1", "--evaluator", "--json"))
+    assert (report["evaluator"], report["share_of_ceiling_cpu"]) == (True, None)
+    assert report["batch"] == report["parallel_games"] // 2
+    assert report["evaluations_per_second"] > 0
+
+
 def test_bench_of_a_model_names_it_and_shows_a_table(run: Run, tmp_path):
     path = tmp_path / "mine.onnx"
     path.write_bytes(untrained(run))
@@ -72,13 +80,3 @@ def test_bench_says_when_the_cache_and_not_the_network_evaluates_the_game(monkey
         monkeypatch.setattr(benchmark, "LITTLE_NETWORK", limit)
         text = shown("bench", "tic-tac-toe", *SMALL)
         assert ("so this is not the speed of the network. --no-cache measures without it." in text) == says
-
-
-def test_the_rules_are_timed_on_positions_that_are_searched(run: Run):
-    games = benchmark.GamesInPlay(run.game.start, run.settings, seeds=iter(range(1000)))
-    games.run(
-        lambda leaves: benchmark.Evaluation(*np.split(np.ones((len(leaves.observations), 12), np.float32), [9], 1))
-    )
-    before = games.search.trees.states.copy()
-    assert 0 < benchmark.seconds_of_rules(games.search) < 1e-3
-    assert np.array_equal(games.search.trees.states, before)

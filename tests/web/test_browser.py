@@ -452,6 +452,17 @@ def test_a_variation_a_review_and_a_position_by_keyboard_alone(serve, open_page)
     page.wait_for_function("() => document.querySelectorAll('svg.board .stone').length === 5")
 
 
+def test_a_key_is_heard_before_the_position_after_the_last_move_has_come(serve, open_page):
+    page = open_page(serve("tic-tac-toe") + "/#first=you&second=you&moves=a1")
+    page.wait_for_selector("svg.board .playable")
+    page.route("**/api/position*", lambda route: None)  # it is never answered
+    by_keyboard(page, "b1")
+    wait_for_moves(page, 2)
+    page.unroute("**/api/position*")
+    page.keyboard.press("PageUp")
+    wait_for_status(page, "position 1 of 2")
+
+
 def test_a_pass_is_a_button(serve, open_page):
     page = open_page(serve("othello(size=6)") + "/" + AGAINST_RANDOM)
     for seed in range(40):  # some game has a pass
@@ -553,7 +564,7 @@ def test_an_analysis_grows_on_the_board_and_a_review_finds_the_losing_move(serve
     page = open_page(serve("tic-tac-toe") + "/#first=you&second=you&moves=b2+a2+c3+a1")
     page.get_by_role("button", name="Start", exact=True).click()
     page.wait_for_selector(".overlay circle.heat")
-    for mode in ("policy", "line", "nothing", "visits"):
+    for mode in ("visits", "line", "nothing", "policy"):
         page.get_by_role("button", name=mode, exact=True).click()
         page.wait_for_timeout(100)
     assert "Expected score: Black, to move," in page.get_by_label("Analysis").inner_text()

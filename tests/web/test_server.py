@@ -137,6 +137,25 @@ def test_a_page_may_load_nothing_from_elsewhere(address):
     assert (status, found) == (404, {"error": "/api/nothing: Not Found"})
 
 
+def test_the_page_names_all_modules_that_it_imports_so_that_they_come_together(address):
+    def read(name: str) -> str:
+        with urllib.request.urlopen(f"{address}/{name}") as answer:
+            return answer.read().decode()
+
+    found: set[str] = set()
+    to_read = {"play.js"}
+    while to_read:
+        name = to_read.pop()
+        to_read |= {*re.findall(r'^import .* from "/static/(.*?)";$', read(f"static/{name}"), re.MULTILINE)} - found
+        found |= {name} | to_read
+    assert found - {"play.js"} == {*re.findall(r'rel="modulepreload" href="/static/(.*?)"', read(""))}
+
+
+@pytest.mark.parametrize("name", ["../server.py", "%2e%2e/server.py", "vendor", "", "/etc/passwd", "none.js"])
+def test_what_is_no_file_of_the_page_is_not_served(address, name):
+    assert get(address, f"/static/{name}")[0] == 404
+
+
 def test_a_search_ends_when_its_visitor_leaves(address, monkeypatch):
     ended = threading.Event()
     original = searches._run

@@ -38,7 +38,7 @@ function Found({ found, colours, mode, hasBoard, onChange, onLine }) {
   return html`
     <p>${words}${scoreLead === undefined ? "" : ` · the player to move is ${ahead(scoreLead)}`}${proven ? ` · proven ${proven} for the player to move` : ""} · ${found.simulations} of ${found.of} simulations</p>
     ${hasBoard ? html`<div class="row" role="group" aria-label="Show on the board">
-      ${["visits", "policy", "line", "nothing"].map((each) =>
+      ${["policy", "visits", "line", "nothing"].map((each) =>
         html`<button aria-pressed=${mode === each} onClick=${() => onChange({ mode: each })}>${each}</button>`)}
     </div>` : null}
     ${found.judge ? html`<p class="dim">${found.judge}</p>` : null}

@@ -21,7 +21,7 @@ function Page() {
   const [about, setAbout] = useState(null);
   const [game, setGame] = useState(readAddress);
   const [position, setPosition] = useState(null);
-  const [analysis, setAnalysis] = useState({ on: false, found: null, mode: "visits", simulations: 256 });
+  const [analysis, setAnalysis] = useState({ on: false, found: null, mode: "policy", simulations: 256 });
   const [review, setReview] = useState(null);
   const [said, setSaid] = useState({});
   const [error, setError] = useState("");
@@ -139,10 +139,11 @@ function Page() {
   const onKey = useRef(null);
   onKey.current = (event) => {  // effects run later than the next key may come
     const by = (event.target.closest("svg.board") ? KEYS_ON_BOARD : KEYS)[event.key], field = "input, select, textarea, [role=region]";
-    if (!settled || !by || event.ctrlKey || event.altKey || event.metaKey || event.target.closest(field)) return;
+    if (!position || !by || event.ctrlKey || event.altKey || event.metaKey || event.target.closest(field)) return;
     event.preventDefault();
-    const steps = stepsOf(position.movers);
-    go({ at: steps[Math.min(steps.length - 1, Math.max(0, steps.indexOf(game.at) + by))] });
+    const further = stepsOf(position.movers).filter((at) => (by < 0 ? at < game.at : at > game.at));
+    const to = further.at(by === -1 || by === Infinity ? -1 : 0);
+    if (to !== undefined) go({ at: to });  // also while the last move's position is still asked for
   };
   useEffect(() => {
     const listen = (event) => onKey.current(event);

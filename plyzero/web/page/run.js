@@ -59,27 +59,39 @@ async function newSeries(old, run = "") {
   return old && more.reader !== old.reader ? since(0) : merged(old, more);
 }
 
+// Shows what `look` finds, now and so long after each answer, but not while the page is hidden. Returns what ends it.
+function repeat(look, show, milliseconds) {
+  let timer, isBusy = false, isOver = false;
+  const begin = async () => {
+    clearTimeout(timer);
+    if (isBusy || isOver || document.hidden) return;
+    isBusy = true;
+    const found = await look();
+    isBusy = false;
+    if (isOver) return;
+    show(found);
+    timer = setTimeout(begin, milliseconds);
+  };
+  document.addEventListener("visibilitychange", begin);
+  begin();
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+    document.removeEventListener("visibilitychange", begin);
+  };
+}
+
 // Returns the curves of another run of this folder; null for "", and until they are known.
 function useOther(name) {
   const [found, setFound] = useState({});
   useEffect(() => {
     if (!name) return undefined;
-    let timer, ended = false, seen = null;
+    let series = null;
     const look = async () => {
-      try {
-        if (!document.hidden) seen = await newSeries(seen, `../${encodeURIComponent(name)}/`);
-      } catch {
-        // The page says that the server is gone; this is asked again.
-      }
-      if (ended) return;
-      setFound({ name, series: seen });
-      timer = setTimeout(look, GAMES_MS);
+      series = await newSeries(series, `../${encodeURIComponent(name)}/`).catch(() => series);
+      return { name, series };
     };
-    look();
-    return () => {
-      ended = true;
-      clearTimeout(timer);
-    };
+    return repeat(look, setFound, GAMES_MS);
   }, [name]);
   return found.name === name ? found.series : null;
 }
@@ -88,44 +100,20 @@ function useRun() {
   const [found, setFound] = useState(REPORT ?? {});
   useEffect(() => {
     if (REPORT) return undefined;
-    let timer, ended = false, seen = {}, gamesAt = -Infinity, asking = false;
-    const show = (more) => {
-      seen = { ...seen, ...more };
-      if (!ended) setFound(seen);
-    };
-    const lookAtGames = async () => { // beside the rest, which must not wait for it
-      if (asking || performance.now() - gamesAt < GAMES_MS) return;
-      asking = true;
-      try {
-        show({ games: await ask("api/run/games?newest=50", GAMES_TIMEOUT_MS) });
-        gamesAt = performance.now();
-      } catch {
-        // The state tells whether the server is gone; this is asked again.
-      }
-      asking = false;
-    };
+    let series;
     const look = async () => {
       try {
         const state = await ask("api/run/state");
-        lookAtGames();
-        show({ state, series: await newSeries(seen.series), at: Date.now(), gone: null });
+        series = await newSeries(series);
+        return { state, series, at: Date.now(), gone: null };
       } catch (error) {
-        show({ gone: `No answer from the server${error.name === "Error" ? ` (${error.message})` : ""}` });
+        return { gone: `No answer from the server${error.name === "Error" ? ` (${error.message})` : ""}` };
       }
-      clearTimeout(timer);
-      if (!ended && !document.hidden) timer = setTimeout(look, POLL_MS);
     };
-    const onVisibility = () => {
-      clearTimeout(timer);
-      if (!document.hidden) look();
-    };
-    document.addEventListener("visibilitychange", onVisibility);
-    look();
-    return () => {
-      ended = true;
-      clearTimeout(timer);
-      document.removeEventListener("visibilitychange", onVisibility);
-    };
+    const lookAtGames = () => ask("api/run/games?newest=50", GAMES_TIMEOUT_MS).then((games) => ({ games }), () => ({}));
+    const show = (more) => setFound((before) => ({ ...before, ...more }));
+    const ends = [repeat(look, show, POLL_MS), repeat(lookAtGames, show, GAMES_MS)]; // neither waits for the other
+    return () => ends.forEach((end) => end());
   }, []);
   return found;
 }
