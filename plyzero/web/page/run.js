@@ -7,6 +7,7 @@ const MOST_POINTS = 6000; // of a curve; above that it is asked for anew, which 
 const FEW_GAMES = 10; // of the newest games, until all are asked for
 const DASHES = [[], [8, 5], [2, 4], [12, 3, 2, 3]];
 const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200, 14400, 43200].map((minutes) => 60 * minutes);
+const WHOLE_STEPS = [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((power) => [1, 2, 5].map((each) => each * 10 ** power));
 const X_NAMES = { step: "step", time: "time", games: "games" };
 
 // ---------------------------------------------------------------------------------------------- numbers as text
@@ -159,7 +160,7 @@ function plotOptions(holder, { lines, range, xRange, formatX, formatY, onCursor 
     legend: { show: false },
     scales: { x: { time: false, range: () => xRange.current }, ...(range ? { y: { range } } : {}) },
     axes: [
-      { ...look, values: (_plot, splits) => splits.map(formatX), space: 70, size: 36, ...(formatX === FORMAT_TIME ? { incrs: TIME_STEPS } : {}) },
+      { ...look, values: (_plot, splits) => splits.map(formatX), space: 70, size: 36, incrs: formatX === FORMAT_TIME ? TIME_STEPS : WHOLE_STEPS },
       { ...look, values: (_plot, splits) => splits.map(formatY), size: 62 },
     ],
     hooks: { setCursor: [(plot) => onCursor(plot.cursor.left < 0 ? null : plot.cursor.idx)] },
@@ -384,7 +385,7 @@ function Processes({ state }) {
     return html`<tr key=${each.name} class=${each.life === "ok" ? "" : each.life === "stalled" ? "warning" : "ended"}>
       <td class="text">${each.name}</td><td class="text">${doing}</td>
       <td>${duration(each.seconds)}</td><td>${whole(each.games)}</td><td>${whole(speed)}</td>
-      <td>${known(each.network_share) ? percent(each.network_share) : "–"}</td>
+      <td>${known(each.network_share) ? percent(Math.min(1, each.network_share)) : "–"}</td>
       <td>${known(each.model_step) ? whole(each.model_step) : "–"}</td>
       <td>${known(each.steps_behind) ? whole(each.steps_behind) : "–"}</td></tr>`;
   };
