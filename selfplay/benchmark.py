@@ -136,7 +136,7 @@ class MeasuredWorker:
     def __init__(self, run: Run, network: Network, writer: ReplayWriter, remote: RemoteNetwork | None = None) -> None:
         self._writer = writer
         if remote:
-            evaluated = EvaluatedGames(run, count(), ModelWatch.of(run), remote)
+            evaluated = EvaluatedGames(run, count(), ModelWatch.of(run, threads=run.settings.selfplay.threads), remote)
             self._run, self._games = evaluated.run, evaluated.games
         else:
             self._games = [GamesInPlay(run.game.start, run.settings, seeds=count())]
