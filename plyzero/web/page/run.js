@@ -114,7 +114,9 @@ function useRun() {
     const lookAtGames = () => ask("api/run/games?newest=50", GAMES_TIMEOUT_MS).then((games) => ({ games }), () => ({}));
     const show = (more) => setFound((before) => ({ ...before, ...more }));
     const ends = [repeat(look, show, POLL_MS), repeat(lookAtGames, show, GAMES_MS)]; // neither waits for the other
-    return () => ends.forEach((end) => end());
+    return () => {
+      for (const end of ends) end();
+    };
   }, []);
   return found;
 }
