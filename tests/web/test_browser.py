@@ -57,10 +57,13 @@ def wait_for_status(page, words):
     )
 
 
-def wait_for_moves(page, count):
+def wait_for_moves(page, count, *, shown=True):
+    """Wait until the address has so many moves and, if they are to be `shown`, the board those too."""
     page.wait_for_function(
-        "(count) => (new URLSearchParams(location.hash.slice(1)).get('moves').match(/[^ ]+/g) ?? []).length === count",
-        arg=count,
+        """([count, shown]) =>
+          (new URLSearchParams(location.hash.slice(1)).get("moves").match(/[^ ]+/g) ?? []).length === count
+          && !(shown && document.querySelector("[aria-label=Board]").ariaBusy === "true")""",
+        arg=[count, shown],
     )
 
 
@@ -457,7 +460,7 @@ def test_a_key_is_heard_before_the_position_after_the_last_move_has_come(serve, 
     page.wait_for_selector("svg.board .playable")
     page.route("**/api/position*", lambda route: None)  # it is never answered
     by_keyboard(page, "b1")
-    wait_for_moves(page, 2)
+    wait_for_moves(page, 2, shown=False)
     page.unroute("**/api/position*")
     page.keyboard.press("PageUp")
     wait_for_status(page, "position 1 of 2")

@@ -213,7 +213,7 @@ function Page() {
       ${game.step ? html`<span class="dim">model of step ${game.step}</span>` : null}
     </header>
     <main>
-      ${position ? html`<section class=${position.svg ? "table" : ""} aria-label="Board" style=${{ "--ratio": width / height }}>
+      ${position ? html`<section class=${position.svg ? "table" : ""} aria-label="Board" aria-busy=${String(!settled)} style=${{ "--ratio": width / height }}>
         ${strip(top)}
         <div class="middle">
           <${Evaluation} score=${score === null || top ? score : 1 - score} below=${1 - top} colours=${position.colours} />
