@@ -75,7 +75,10 @@ def workflow_template(
 
     Raises UserError for names that Kubernetes or Argo cannot use, and for a command that Argo would change.
     """
-    _check_braces(make_plan(definition, parameters))
+    for task in make_plan(definition, parameters).tasks:
+        for word in (*task.command, task.out):
+            if "{{" in word:
+                raise UserError(f"task {task.name}: Argo would read the braces in {shown(word)}; write it without {{{{")
     fixed, number = _fixed(definition), _number_of_runs(definition, parameters)  # of which a workflow can ask for fewer
     arguments = {each: text_of(value) for each, value in parameters.items() if each not in fixed}
     plan = make_plan(definition, parameters, written={each: ARGUMENT.format(each) for each in arguments})
@@ -155,13 +158,6 @@ def _inputs(tasks: Sequence[Task], *, has_values: bool) -> dict[str, list[str]]:
     if has_values and len(tasks) > 1:
         found["out"] = [task.out for task in tasks]
     return found
-
-
-def _check_braces(plan: Plan) -> None:
-    for task in plan.tasks:
-        for word in (*task.command, task.out):
-            if "{{" in word:
-                raise UserError(f"task {task.name}: Argo would read the braces in {shown(word)}; write it without {{{{")
 
 
 def _words(task: Task) -> list[str]:

@@ -77,8 +77,8 @@ class Ranks:
         self._folder = tempfile.TemporaryDirectory(prefix="plyzero-")
         self._processes: list[subprocess.Popen[bytes]] = []
         self._channels: list[Connection] = []
-        has_own_parts = _own_parts(settings) != _own_parts(Settings())
-        place = Place(0, devices, learner.device.type, has_own_parts, str(Path(self._folder.name) / "store"))
+        parts, usual = ((each.network.module, each.trainer.loss) for each in (settings, Settings()))
+        place = Place(0, devices, learner.device.type, parts != usual, str(Path(self._folder.name) / "store"))
         try:
             for _ in range(1, devices):
                 self._start()
@@ -189,10 +189,6 @@ class Ranks:
     def _fail(self, what: str) -> None:
         self._failure = f"{what}; the next start of the trainer continues from the last saved state"
         self._failed.set()
-
-
-def _own_parts(settings: Settings) -> tuple[str, str]:
-    return settings.network.module, settings.trainer.loss
 
 
 def run_rank() -> None:

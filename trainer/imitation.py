@@ -43,11 +43,7 @@ MAX_EVALUATED: Final = 8192  # held-out positions, the first ones, that are eval
 EXPORT_POSITIONS: Final = 256  # on which the exported model is compared with torch
 BATCH: Final = 1024  # positions that are evaluated at once
 STATE: Final = ".pt"
-"""Suffix of the file beside the ONNX file with the state of the learner: weights in the form in which they are trained.
-
-An ONNX file alone would not do: its batch normalisation is folded into the convolutions, and the weights themselves,
-their moving average and the optimiser are all needed to go on as if there had been no break.
-"""
+"""Suffix of the file with the state of the learner. The ONNX file lacks its optimiser, average and normalisation."""
 
 
 class Agreement(NamedTuple):

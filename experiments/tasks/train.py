@@ -124,7 +124,8 @@ def curve(run: RunDirectory) -> list[dict[str, Cell]]:
             while rows and int(rows[-1]["step"] or 0) >= model.step:
                 rows.pop()
             row: dict[str, Cell] = {"step": model.step, "seconds": round(earlier + seconds, 1)}
-            row |= {name: _tidy(figure(line, name)) for name in MEASURED}
+            figures = {name: figure(line, name) for name in MEASURED}
+            row |= {name: int(x) if x is not None and x.is_integer() else x for name, x in figures.items()}
             won = line.get("won")
             shares = dict(zip(("first_won", "second_won"), won if isinstance(won, list) else (), strict=False))
             row |= {name: figure(shares, name) for name in ("first_won", "second_won")}
@@ -162,7 +163,3 @@ def _last_score(run: RunDirectory) -> float:
             f"{run.root} has no rating of a model: its training was stopped before; the same command continues it"
         )
     return round(ratings[-1][1].score, 4)
-
-
-def _tidy(value: float | None) -> Cell:
-    return int(value) if value is not None and value.is_integer() else value

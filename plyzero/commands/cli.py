@@ -7,6 +7,8 @@ import io
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Final
@@ -26,6 +28,7 @@ VOLUME_ERRORS = {
 }
 """File-system errors that the user can fix. They are shown as one sentence, without a traceback."""
 
+LOST: Final = 0  # in the pipe of signals, for a KeyboardInterrupt that Python has lost
 USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 """The error of a wrong command line; which module defines it depends on the version of typer."""
 
@@ -165,8 +168,8 @@ def main() -> None:
 def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
     """Answer Ctrl-C at once, in a thread, while Python may still be busy in compiled code; a second one ends at once.
 
-    Python raises KeyboardInterrupt only between two of its own instructions, and may lose it in a callback, for example
-    while Numba compiles; the second Ctrl-C is for that. What Python has noticed is appended to `interrupts`.
+    Python raises KeyboardInterrupt only between two of its own instructions. Where it loses it, in a callback while
+    Numba compiles or in a destructor, it is raised again. What Python has noticed is appended to `interrupts`.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -176,14 +179,29 @@ def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
         interrupts.append(number)
         raise KeyboardInterrupt
 
+    def note_lost(error: sys.UnraisableHookArgs) -> None:
+        if error.exc_type is KeyboardInterrupt and interrupts:
+            os.write(writer, bytes([LOST]))  # here it would be lost again
+        else:
+            hook(error)
+
+    hook, sys.unraisablehook = sys.unraisablehook, note_lost
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
 
     def answer() -> None:
-        count = 0  # not that of `interrupts`: while compiled code runs, Python calls no handler
+        count = again = 0  # not that of `interrupts`: while compiled code runs, Python calls no handler
         while received := os.read(reader, 1):
+            if received[0] == LOST:
+                again += 1
+                time.sleep(0.1)
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                continue
             if received[0] != signal.SIGINT or signal.getsignal(signal.SIGINT) is not interrupt:
                 continue  # a command that handles signals itself
+            if again:  # this one is from here
+                again -= 1
+                continue
             count += 1
             if count > 1:
                 os._exit(130)
@@ -193,6 +211,7 @@ def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         signal.set_wakeup_fd(before)
         os.close(writer)
         thread.join()

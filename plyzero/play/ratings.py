@@ -101,19 +101,15 @@ class Ratings(NamedTuple):
 def rate(counts: ArrayLike, anchor: int = 0) -> Ratings:
     """Return ratings for `[players, players, 3]` counts: how often the row's player, moving first, won, drew and lost.
 
-    The ratings maximise the posterior probability under Gaussian priors: those of the ratings are centred on the
-    anchor's, which is 0. So a player who has won every game, who has played none, or who is not connected with the
-    anchor has a finite rating and a wide interval. The intervals are those of the normal distribution with the
-    posterior's curvature; the anchor is fixed, so a common shift of all ratings is not part of them. They assume
-    independent games; `bootstrap` does not.
+    The ratings maximise the posterior probability under Gaussian priors around the anchor's, which is 0, so a player
+    who has won every game or played none has a finite rating and a wide interval. The intervals are those of the normal
+    distribution with the posterior's curvature and a fixed anchor. They assume independent games; `bootstrap` does not.
 
     A pair is a misfit if its residual cannot be chance. Its points are a sum of bounded, independent numbers, so they
     are almost normal with the model's variance v; but the ratings are fitted to the same games, which takes away the
     part of the residual in the direction of the pair's gradient g, and leaves the variance v - g'Σg with the covariance
     Σ of the parameters. Where less than a tenth of the variance is left, the fit follows the pair, and nothing is
-    tested. `z` is the signed root of the binomial deviance, scaled to this variance. To first order that is residual /
-    standard deviation, but it also holds where a score near 0 or 1 is expected. The bound on |z| is Bonferroni's for
-    all pairs tested: with many games one is marked by mistake in at most MISFIT_LEVEL of all tables.
+    tested. `z` is the signed root of the binomial deviance, scaled to this variance; the bound on |z| is Bonferroni's.
 
     Raises UserError for fewer than two players or a wrong anchor.
     """
@@ -155,10 +151,9 @@ def bootstrap(games: Games, players: int, anchor: int = 0, *, samples: int = 100
 def next_pairs(counts: ArrayLike, anchor: int, number: int) -> list[tuple[int, int]]:
     """Return the `number` pairs of players, lower index first, whose games are most informative.
 
-    Each is the pair whose two games, one in each colour, are expected to be most informative about all ratings
-    together, given the games in `counts`, see `rate`, and those of the pairs before it: they shrink the volume of the
-    confidence region most (a D-optimal design, Chaloner and Verdinelli 1995). Shrinking the widest interval instead
-    would spend most games on a player that is far from all others, while equal players never meet.
+    The two games of each, one in each colour, shrink the volume of the confidence region of all ratings most, given the
+    games in `counts`, see `rate`, and those of the pairs before (a D-optimal design, Chaloner and Verdinelli 1995).
+    By the widest interval alone, a player far from all others would have most games, and equal players never meet.
     """
     counted = np.asarray(counts, np.float64)
     players, model = len(counted), _Model(len(counted), anchor)

@@ -796,6 +796,31 @@ def test_a_match_that_is_interrupted_says_how_far_it_was(monkeypatch: pytest.Mon
     )
 
 
+LOST = """
+import os, signal, time
+from plyzero.commands.cli import acknowledged_interrupts
+
+class Destructor:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+
+interrupts = []
+with acknowledged_interrupts(interrupts):
+    try:
+        Destructor()
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print(len(interrupts))
+"""
+
+
+def test_an_interrupt_that_python_loses_in_a_destructor_is_raised_again():
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, timeout=50)
+    assert (done.returncode, done.stdout) == (0, "2\n")
+    assert done.stderr == "\nplyzero: interrupted; press Ctrl-C again to end at once\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
