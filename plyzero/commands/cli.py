@@ -28,7 +28,6 @@ VOLUME_ERRORS = {
 }
 """File-system errors that the user can fix. They are shown as one sentence, without a traceback."""
 
-LOST: Final = 0  # in the pipe of signals, for a KeyboardInterrupt that Python has lost
 USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 """The error of a wrong command line; which module defines it depends on the version of typer."""
 
@@ -171,6 +170,7 @@ def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
     Python raises KeyboardInterrupt only between two of its own instructions. Where it loses it, in a callback while
     Numba compiles or in a destructor, it is raised again. What Python has noticed is appended to `interrupts`.
     """
+    lost: list[bool] = []
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -179,28 +179,28 @@ def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
         interrupts.append(number)
         raise KeyboardInterrupt
 
+    def raise_again() -> None:
+        time.sleep(0.1)  # in the hook itself it would be lost again
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
     def note_lost(error: sys.UnraisableHookArgs) -> None:
-        if error.exc_type is KeyboardInterrupt and interrupts:
-            os.write(writer, bytes([LOST]))  # here it would be lost again
-        else:
+        if error.exc_type is not KeyboardInterrupt or not interrupts:
             hook(error)
+            return
+        lost.append(True)
+        start_thread(raise_again, name="lost interrupt")
 
     hook, sys.unraisablehook = sys.unraisablehook, note_lost
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
 
     def answer() -> None:
-        count = again = 0  # not that of `interrupts`: while compiled code runs, Python calls no handler
+        count = 0  # not that of `interrupts`: while compiled code runs, Python calls no handler
         while received := os.read(reader, 1):
-            if received[0] == LOST:
-                again += 1
-                time.sleep(0.1)
-                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-                continue
             if received[0] != signal.SIGINT or signal.getsignal(signal.SIGINT) is not interrupt:
                 continue  # a command that handles signals itself
-            if again:  # this one is from here
-                again -= 1
+            if lost:  # this one is by `raise_again`
+                lost.pop()
                 continue
             count += 1
             if count > 1:
