@@ -43,7 +43,7 @@ MAX_EVALUATED: Final = 8192  # held-out positions, the first ones, that are eval
 EXPORT_POSITIONS: Final = 256  # on which the exported model is compared with torch
 BATCH: Final = 1024  # positions that are evaluated at once
 STATE: Final = ".pt"
-"""Suffix of the file with the state of the learner. The ONNX file lacks its optimiser, average and normalisation."""
+"""Suffix of the learner's state beside the ONNX file, which lacks the optimiser, the average and the normalisation."""
 
 
 class Agreement(NamedTuple):

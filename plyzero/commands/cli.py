@@ -181,7 +181,8 @@ def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
 
     def raise_again() -> None:
         time.sleep(0.1)  # in the hook itself it would be lost again
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        if signal.getsignal(signal.SIGINT) is interrupt:  # the command has not ended meanwhile
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     def note_lost(error: sys.UnraisableHookArgs) -> None:
         if error.exc_type is not KeyboardInterrupt or not interrupts:

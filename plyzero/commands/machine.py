@@ -104,7 +104,7 @@ def bench(
     from plyzero.run.directory import create_run, open_run
     from plyzero.run.models import read_model_file
 
-    require(*(("grpc",) if evaluator else ()))
+    require(*(["grpc"] if evaluator else []))
     found = find_game(game)
     settings = [*(options or []), f"network.blocks={blocks}", f"network.channels={channels}"]
     if no_cache:
@@ -239,4 +239,5 @@ def _print(report: dict[str, Any]) -> None:
             f"{report['cache_hit_rate']:.0%} of the evaluations come from the cache, so this is not the speed of the "
             "network. --no-cache measures without it."
         )
-    console.print("time spent in: " + ", ".join(f"{name} {share:.1%}" for name, share in report["shares"].items()))
+    parts = ", ".join(f"{name} {share:.1%}" for name, share in report["shares"].items() if share)
+    console.print(f"time spent in: {parts}")

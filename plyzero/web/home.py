@@ -14,13 +14,13 @@ from plyzero.rules.game import board_of
 from plyzero.run.directory import read_run
 from plyzero.run.models import list_models
 from plyzero.web.opponents import Opponents
-from plyzero.web.pages import PAGE
+from plyzero.web.pages import text_of
 
 
 def home_page(folder: Path) -> str:
     """Return the page as HTML, with links to game/NAME/ and to run/NAME/, for the runs that `list_runs` finds."""
     runs = [_run_card(name, path) for name, path in list_runs(folder).items()]
-    page = (PAGE / "home.html").read_text(encoding="utf-8").replace("<!-- games -->", _game_cards())
+    page = text_of("home.html").replace("<!-- games -->", _game_cards())
     return page.replace("<!-- runs -->", "".join(runs) or "<li>plyzero train GAME --run runs/NAME begins one.</li>")
 
 
