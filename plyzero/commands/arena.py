@@ -22,8 +22,9 @@ from plyzero.commands.common import (
     playing,
     read_directory,
     show_progress,
+    with_groups,
 )
-from plyzero.commands.play import ClockOption, SearchOptions, Seconds, Threads, find_limits
+from plyzero.commands.play import SearchOptions, Thinking
 from plyzero.errors import FailedError, UserError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ OpeningPlies = Annotated[
 ]
 
 
+@with_groups
 def match(
     first: Annotated[
         str,
@@ -53,6 +55,7 @@ def match(
         ),
     ],
     second: Annotated[str, typer.Argument(metavar="B", help="The opponent, in the same form.")],
+    *,
     game: Annotated[str, typer.Option("--game", metavar="GAME", help="The game to play.")],
     games: Annotated[
         int, typer.Option(min=2, max=100_000, help="Number of games; each opening is played twice, with sides swapped.")
@@ -67,9 +70,7 @@ def match(
     options: SearchOptions = None,
     as_json: Json = False,
     start: Start = None,
-    seconds: Seconds = None,
-    clock: ClockOption = None,
-    threads: Threads = None,
+    thinking: Thinking,
 ) -> None:
     """Play a match between two players, and print the score and Elo difference of A with 95 % intervals.
 
@@ -85,7 +86,7 @@ def match(
         raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
     spec, rng = find_game(game, start), np.random.default_rng(seed)
     search, ended = parse_search_options(options or ()), 0
-    limits = find_limits(simulations, seconds, clock, threads, uses_cores=False)
+    limits = thinking.limits(simulations, uses_cores=False)
     one_by_one = bool(limits["clock"] or limits["threads"])
     with playing(spec):
         player_a, player_b = (find_player(name, spec, rng, search=search, **limits) for name in (first, second))
@@ -142,8 +143,10 @@ def _new_file(path: Path | None) -> AbstractContextManager[BinaryIO | None]:
         raise UserError(f"cannot write {path}: {explain(error)}") from error
 
 
+@with_groups
 def ladder(
     game: GameArgument,
+    *,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The ladder's directory; the same command continues it. Default: RUN/ladder."),
@@ -184,9 +187,7 @@ def ladder(
     ] = None,
     options: SearchOptions = None,
     as_json: Json = False,
-    seconds: Seconds = None,
-    clock: ClockOption = None,
-    threads: Threads = None,
+    thinking: Thinking,
 ) -> None:
     """Play a tournament between several players, and rate them with 95 % intervals.
 
@@ -206,7 +207,7 @@ def ladder(
         raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
     if plot is not None:
         check_picture(plot)
-    spec, limits = find_game(game), find_limits(simulations, seconds, clock, threads, uses_cores=False)
+    spec, limits = find_game(game), thinking.limits(simulations, uses_cores=False)
     limits["search"] = parse_search_options(options or ())
     directory = out or (run / LADDER if run else None)
     if directory is None:

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from importlib.util import find_spec
+from inspect import Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TextIO, TypeVar, get_type_hints
 
 import typer
 
@@ -89,32 +90,11 @@ Start = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Begin at the position in this file: names of moves, or a board as printed."),
 ]
-GameOption = Annotated[
-    str | None, typer.Option("--game", metavar="GAME", help="Create the run for this game if it does not exist.")
-]
 RunOption = Annotated[
     Path, typer.Option("--run", metavar="DIR", parser=read_directory, help="The run directory, or s3://BUCKET/PREFIX.")
 ]
 Options = Annotated[
     list[str] | None, typer.Option("-o", metavar="KEY=VALUE", help="A setting, such as selfplay.simulations=64.")
-]
-Steps = Annotated[int | None, typer.Option(min=1, help="The training is over after this many optimiser steps.")]
-Games = Annotated[int | None, typer.Option(min=1, help="The training is over when this many games have been read.")]
-Positions = Annotated[int | None, typer.Option(min=1, help="The training is over after this many positions of games.")]
-Minutes = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        max=10_000_000,
-        help="The training is over after this many minutes, from the first game on, but not before the first model.",
-    ),
-]
-Until = Annotated[
-    str | None,
-    typer.Option(
-        metavar="CONDITION",
-        help='The training is over at a score, "score >= 0.9 against mcts:100", or "points >= 2 against mcts:100".',
-    ),
 ]
 Scratch = Annotated[
     Path | None,
@@ -124,13 +104,78 @@ Preset = Annotated[str | None, typer.Option(help="quick (default), standard or g
 Seed = Annotated[int | None, typer.Option(help="Random seed; only for a new run (default 0).")]
 Device = Annotated[Literal["auto", "cpu", "cuda"], typer.Option(help="Where to train; auto = a GPU if there is one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-LogFormat = Annotated[Literal["text", "json"], typer.Option(help="Lines of text, or of JSON objects.")]
-EndOfInput = Annotated[bool, typer.Option("--until-end-of-input", hidden=True)]
 
 
-def with_budget(options: list[str] | None, **budget: float | str | None) -> list[str]:
-    """Return settings, as -o gives them, with those of a budget: steps, games, positions, minutes and until."""
-    return [*(options or ()), *(f"budget.{key}={value}" for key, value in budget.items() if value is not None)]
+class Budget(NamedTuple):
+    """The options that say when a training is over."""
+
+    steps: Annotated[int | None, typer.Option(min=1, help="The training is over after this many optimiser steps.")]
+    games: Annotated[int | None, typer.Option(min=1, help="The training is over when this many games have been read.")]
+    positions: Annotated[int | None, typer.Option(min=1, help="The training is over after this many positions.")]
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=10_000_000,
+            help="The training is over after this many minutes from the first game on, but not without a model.",
+        ),
+    ]
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION",
+            help='The training is over at a score, "score >= 0.9 against mcts:100", or "points >= 2 against mcts:100".',
+        ),
+    ]
+
+    def added_to(self, options: Sequence[str] | None) -> list[str]:
+        """Return settings, as -o gives them, with those of this budget."""
+        return [*(options or ()), *(f"budget.{key}={v}" for key, v in self._asdict().items() if v is not None)]
+
+
+class RunOptions(NamedTuple):
+    """The options of a process that creates its run if it does not exist."""
+
+    game: Annotated[str | None, typer.Option(metavar="GAME", help="Create the run for this game if it does not exist.")]
+    preset: Preset
+    seed: Seed
+    scratch: Scratch
+    options: Options
+
+    def open(self, run: Path, check: Callable[[Run], None]) -> Run:
+        """Return the run, as `open_or_create_run` does with these options and this check."""
+        from plyzero.run.directory import open_or_create_run
+
+        game, preset = find_game(self.game) if self.game else None, self.preset or None  # "" in compose.yaml
+        asked: dict[str, Any] = {"seed": self.seed, "options": self.options or (), "scratch": self.scratch}
+        return open_or_create_run(run, game, preset=preset, check=check, **asked)
+
+
+class LogOptions(NamedTuple):
+    """The options of a process that others start."""
+
+    log_format: Annotated[Literal["text", "json"], typer.Option(help="Lines of text, or of JSON objects.")] = "text"
+    until_end_of_input: Annotated[bool, typer.Option("--until-end-of-input", hidden=True)] = False
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that takes the fields of its NamedTuples, None where they have no default, as options."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if hasattr(hint, "_fields")}
+    parameters = []
+    for name, parameter in signature(command).parameters.items():
+        fields = get_type_hints(groups[name], include_extras=True) if name in groups else {name: hints[name]}
+        for field, hint in fields.items():
+            default = groups[name]._field_defaults.get(field) if name in groups else parameter.default
+            parameters.append(parameter.replace(name=field, default=default, annotation=hint))
+
+    def run(**given: Any) -> None:
+        made = {name: group(*map(given.pop, group._fields)) for name, group in groups.items()}
+        command(**given, **made)
+
+    run.__doc__, run.__annotations__ = command.__doc__, {each.name: each.annotation for each in parameters}
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return run
 
 
 def require(*packages: str) -> None:

@@ -6,11 +6,20 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from plyzero.commands.common import GameArgument, Start, data_output, find_game, playing, read_directory, show_progress
+from plyzero.commands.common import (
+    GameArgument,
+    Start,
+    data_output,
+    find_game,
+    playing,
+    read_directory,
+    show_progress,
+    with_groups,
+)
 from plyzero.errors import UserError
 from plyzero.lines import ArrivingLines, bounded_lines
 
@@ -37,50 +46,56 @@ Simulations = Annotated[
     ),
 ]
 
-Seconds = Annotated[
-    float | None, typer.Option(min=0.01, max=86_400, metavar="N", help="The bot thinks at most N seconds about a move.")
-]
 
-ClockOption = Annotated[
-    str | None,
-    typer.Option("--clock", metavar="TIME", help="The bot's time for a game, such as 5m+3s, with 3 s more a move."),
-]
+class Thinking(NamedTuple):
+    """The options that say how long the bot thinks, and with how many threads."""
 
-Threads = Annotated[
-    int | None,
-    typer.Option(min=1, max=256, help="Threads for the network of one search. Default: one per core, at most 4."),
-]
+    seconds: Annotated[float | None, typer.Option(min=0.01, max=86_400, metavar="N", help="At most N seconds a move.")]
+    clock: Annotated[str | None, typer.Option(metavar="TIME", help="Time for a game; 5m+3s has 3 s more a move.")]
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, max=256, help="Threads for the network of one search. Default: one per core, at most 4."),
+    ]
+
+    def limits(self, simulations: int | None, *, uses_cores: bool = True) -> dict[str, Any]:
+        """Return arguments of `find_player`, without simulations if a bot is to make its usual number.
+
+        uses_cores: have threads even if no number is given. Raises UserError for two clocks.
+        """
+        from plyzero.machine import usable_cores
+        from plyzero.play.clock import NO_LIMIT, Clock
+
+        if self.seconds is not None and self.clock is not None:
+            raise UserError("expected --seconds or --clock, got both")
+        per_move = Clock(per_move=self.seconds) if self.seconds is not None else None
+        found = Clock.parse(self.clock) if self.clock is not None else per_move
+        most = NO_LIMIT if simulations is None and found else simulations
+        threads = self.threads or (min(4, usable_cores()) if uses_cores else 0)
+        return {"clock": found, "threads": threads} | ({} if most is None else {"simulations": most})
+
 
 SearchOptions = Annotated[
     list[str] | None,
     typer.Option("-o", metavar="search.KEY=VALUE", help="A setting of the search, such as search.c_puct=2."),
 ]
 
-GameOrAll = Annotated[
-    str | None, typer.Argument(metavar="[GAME]", help="As in play. Without it: that of --run, or all games and runs.")
-]
 
-Against = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PLAYER", help="Another opponent: greedy, alphabeta:4, your agent MODULE:CLASS, or as in match."
-    ),
-]
-
-
+@with_groups
 def play(
     game: GameArgument,
+    *,
     run: RunToPlay = None,
     net: Net = None,
     model: Model = "newest",
     side: Annotated[Literal["first", "second", "random"], typer.Option("--as", help="Your side.")] = "first",
     simulations: Simulations = None,
     level: Annotated[int | None, typer.Option(min=1, help="Level of the bundled bot; 1 is the weakest.")] = None,
-    against: Against = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="PLAYER", help="The opponent: greedy, alphabeta:4, your agent MODULE:CLASS, as in match."),
+    ] = None,
     start: Start = None,
-    seconds: Seconds = None,
-    clock: ClockOption = None,
-    threads: Threads = None,
+    thinking: Thinking,
 ) -> None:
     """Play in the terminal against the bot of a run, of a file, or the bundled bot; if there is none, pure MCTS."""
     owns_process = sys.stdout is sys.__stdout__  # and is not called by a test
@@ -94,13 +109,13 @@ def play(
     from plyzero.play.session import SIDES, Session
 
     spec = find_game(game, start)
-    if level is not None and (run, net, simulations, seconds, clock) != (None, None, None, None, None):
+    if level is not None and (run, net, simulations, thinking.seconds, thinking.clock) != (None,) * 5:
         raise UserError(
             "--level selects the bundled bot, which sets its own simulations; omit --run, --net, --simulations, clocks"
         )
     if against is not None and (run, net, simulations, level) != (None, None, None, None):
         raise UserError("--against names the opponent; omit --run, --net, --simulations and --level")
-    limits = find_limits(simulations, seconds, clock, threads)
+    limits = thinking.limits(simulations)
     bot: Player
     if against is not None:
         bot = find_player(against, spec, np.random.default_rng(), **limits)
@@ -150,31 +165,13 @@ def analyze(
 
     spec, changes = find_game(game, start), parse_search_options(options or ())
     with playing(spec) as output, show_progress("") as report:
-        bot = find_bot(spec, run, net, model, find_limits(simulations, None, None, None, uses_cores=False))
+        bot = find_bot(spec, run, net, model, Thinking(None, None, None).limits(simulations, uses_cores=False))
         bot.settings = change_search(bot.settings, changes)
         answer_queries(spec, bot, bounded_lines(sys.stdin), output, on_progress=report, on_note=note)
 
 
-def find_limits(
-    simulations: int | None, seconds: float | None, clock: str | None, threads: int | None, *, uses_cores: bool = True
-) -> dict[str, Any]:
-    """Return these arguments of `find_player`, without simulations if a bot is to make its usual number.
-
-    uses_cores: have threads even if no number is given. Raises UserError for two clocks.
-    """
-    from plyzero.machine import usable_cores
-    from plyzero.play.clock import NO_LIMIT, Clock
-
-    if seconds is not None and clock is not None:
-        raise UserError("expected --seconds or --clock, got both")
-    found = Clock.parse(clock) if clock is not None else Clock(per_move=seconds) if seconds is not None else None
-    most = NO_LIMIT if simulations is None and found else simulations
-    limits: dict[str, Any] = {"clock": found, "threads": threads or (min(4, usable_cores()) if uses_cores else 0)}
-    return limits if most is None else limits | {"simulations": most}
-
-
 def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, limits: Mapping[str, Any]) -> Bot:
-    """Return the bot of a run or of a file, else the bundled one, else pure MCTS, with `limits` of `find_limits`.
+    """Return the bot of a run or of a file, else the bundled one, else pure MCTS, with the limits of `Thinking`.
 
     Raises UserError if there is no such model, or for arguments that exclude each other.
     """
@@ -203,8 +200,10 @@ def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, lim
     return Bot.of_model(path, game, model=model, **limits)
 
 
+@with_groups
 def gtp(
     game: GameArgument,
+    *,
     run: RunToPlay = None,
     net: Net = None,
     player: Annotated[
@@ -216,9 +215,7 @@ def gtp(
         typer.Option(help="Form of moves: names, as the game prints them, or points, such as D4."),
     ] = "names",
     start: Start = None,
-    seconds: Seconds = None,
-    clock: ClockOption = None,
-    threads: Threads = None,
+    thinking: Thinking,
     resign: Annotated[
         float, typer.Option(min=0, max=1, metavar="X", help="A bot resigns when it expects to score less, from 0 to 1.")
     ] = 0.0,
@@ -234,7 +231,7 @@ def gtp(
         if player is not None and (run, net) != (None, None):
             raise UserError("expected one of --run, --net and --player, got several")
         spec, rng = find_game(game, start), np.random.default_rng()
-        limits = find_limits(simulations, seconds, clock, threads)
+        limits = thinking.limits(simulations)
         chosen: Player = (
             find_bot(spec, run, net, "newest", limits) if player is None else find_player(player, spec, rng, **limits)
         )
@@ -255,8 +252,13 @@ def gtp(
             write(engine.answer(line))
 
 
+@with_groups
 def serve(
-    game: GameOrAll = None,
+    game: Annotated[
+        str | None,
+        typer.Argument(metavar="[GAME]", help="As in play. Without it: that of --run, or all games and runs."),
+    ] = None,
+    *,
     run: RunToPlay = None,
     net: Net = None,
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 = all of this machine's.")] = "127.0.0.1",
@@ -270,9 +272,7 @@ def serve(
         typer.Option(metavar="NAME", help="A name under which people reach this machine; may be repeated."),
     ] = None,
     start: Start = None,
-    seconds: Seconds = None,
-    clock: ClockOption = None,
-    threads: Threads = None,
+    thinking: Thinking,
 ) -> None:
     """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run; or of all games."""
     from plyzero.play.strength import introduction
@@ -296,7 +296,7 @@ def serve(
     spec, whole = find_game(game, start), find_game(game)
     if net is not None and not net.is_file():
         raise UserError(f"{net} is not a file; expected --net FILE with an ONNX model, or --run DIR")
-    limits = find_limits(None, seconds, clock, threads)
+    limits = thinking.limits(None)
     if limits["clock"] and limits["clock"].seconds() > MAX_SECONDS:
         raise UserError(f"expected at most {MAX_SECONDS:g} s a move on the page, got {limits['clock'].seconds():g} s")
     listening = listen(host, port)

@@ -19,25 +19,15 @@ import typer
 
 from plyzero.commands.common import (
     BoundedOutput,
+    Budget,
     Device,
-    EndOfInput,
-    GameOption,
-    Games,
-    LogFormat,
-    Minutes,
-    Options,
-    Positions,
-    Preset,
+    LogOptions,
     RunOption,
-    Scratch,
-    Seed,
-    Steps,
-    Until,
+    RunOptions,
     check_continues,
     check_new_run,
-    find_game,
     require,
-    with_budget,
+    with_groups,
 )
 from plyzero.errors import UserError, cut, plain
 
@@ -45,29 +35,21 @@ if TYPE_CHECKING:
     from plyzero.run.directory import Run
 
 
+@with_groups
 def selfplay(
     run: RunOption,
-    game: GameOption = None,
+    *,
     name: Annotated[str | None, typer.Option(help="Name of this worker; default: the host name.")] = None,
-    preset: Preset = None,
-    seed: Seed = None,
-    steps: Steps = None,
-    games: Games = None,
-    positions: Positions = None,
-    minutes: Minutes = None,
-    until: Until = None,
-    options: Options = None,
-    scratch: Scratch = None,
     evaluator: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Evaluate with this plyzero evaluator while it answers.")
     ] = None,
-    log_format: LogFormat = "text",
-    until_end_of_input: EndOfInput = False,
+    budget: Budget,
+    new: RunOptions,
+    logs: LogOptions,
 ) -> None:
     """Run a self-play worker for a run until it is stopped or the training is over."""
     require("onnx", "onnxruntime", *(["grpc"] if evaluator else []))
-    options = with_budget(options, steps=steps, games=games, positions=positions, minutes=minutes, until=until)
-    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
+    opened, stop = _begin_role(run, new._replace(options=budget.added_to(new.options)), logs)
     _end_if_done(opened)
     from plyzero.ops.processes import ending_at_once
     from selfplay.worker import run_worker
@@ -86,9 +68,10 @@ def selfplay(
             run_worker(opened, name=worker, stop=stop, evaluator=remote, on_ready=starting.close)
 
 
+@with_groups
 def trainer(
     run: RunOption,
-    game: GameOption = None,
+    *,
     device: Device = "auto",
     devices: Annotated[
         int, typer.Option(min=1, max=64, help="Number of GPUs of this machine that train together.")
@@ -96,24 +79,13 @@ def trainer(
     reproducible: Annotated[
         bool, typer.Option(help="Play the games too, in turns: the same seed makes the same games and weights.")
     ] = False,
-    preset: Preset = None,
-    seed: Seed = None,
-    steps: Steps = None,
-    games: Games = None,
-    positions: Positions = None,
-    minutes: Minutes = None,
-    until: Until = None,
-    options: Options = None,
-    scratch: Scratch = None,
-    log_format: LogFormat = "text",
-    until_end_of_input: EndOfInput = False,
+    budget: Budget,
+    new: RunOptions,
+    logs: LogOptions,
 ) -> None:
     """Run the trainer of a run, which trains on its games and publishes models, until it is stopped or over."""
     require("torch", "onnx", "onnxruntime")
-    options = with_budget(options, steps=steps, games=games, positions=positions, minutes=minutes, until=until)
-    opened, stop = _begin_role(
-        run, game, preset, seed, options, log_format, until_end_of_input, scratch, is_trainer=True
-    )
+    opened, stop = _begin_role(run, new._replace(options=budget.added_to(new.options)), logs, is_trainer=True)
     _end_if_done(opened)
     from plyzero.ops.processes import ending_at_once
     from trainer.loop import run_trainer
@@ -177,19 +149,11 @@ def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None
         trainer.end(heartbeat)
 
 
-def rate(
-    run: RunOption,
-    game: GameOption = None,
-    preset: Preset = None,
-    seed: Seed = None,
-    options: Options = None,
-    scratch: Scratch = None,
-    log_format: LogFormat = "text",
-    until_end_of_input: EndOfInput = False,
-) -> None:
+@with_groups
+def rate(run: RunOption, *, new: RunOptions, logs: LogOptions) -> None:
     """Measure the newest models of a run against the opponents of its ratings, as `train` does, until it is over."""
     require("onnx", "onnxruntime")
-    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
+    opened, stop = _begin_role(run, new, logs)
     from plyzero.ops.rating import run_rater
 
     with suppress(OSError):
@@ -197,8 +161,10 @@ def rate(
     run_rater(opened, stop=stop)
 
 
+@with_groups
 def evaluator(
     run: RunOption,
+    *,
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 = all of this machine's.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 = any that is free.")] = 8001,
     repository: Annotated[
@@ -212,17 +178,12 @@ def evaluator(
         float, typer.Option(min=0, max=1000, help="Longest time that a batch waits for more positions, in ms.")
     ] = 0.0,
     threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads for inference on the CPU.")] = 1,
-    game: GameOption = None,
-    preset: Preset = None,
-    seed: Seed = None,
-    options: Options = None,
-    scratch: Scratch = None,
-    log_format: LogFormat = "text",
-    until_end_of_input: EndOfInput = False,
+    new: RunOptions,
+    logs: LogOptions,
 ) -> None:
     """Evaluate positions for the self-play workers of a run, with its newest model, until it is stopped."""
     require("onnx", "onnxruntime", "grpc")
-    opened, stop = _begin_role(run, game, preset, seed, options, log_format, until_end_of_input, scratch)
+    opened, stop = _begin_role(run, new, logs)
     from plyzero.inference.evaluation_server import run_evaluator
     from plyzero.inference.model_repository import keep_repository
 
@@ -243,37 +204,24 @@ def _end_if_done(run: Run) -> None:
 
 
 def _begin_role(
-    run: Path,
-    game: str | None,
-    preset: str | None,
-    seed: int | None,
-    options: list[str] | None,
-    log_format: str,
-    until_end: bool,
-    scratch: Path | None,
-    *,
-    is_trainer: bool = False,
+    run: Path, new: RunOptions, logs: LogOptions, *, is_trainer: bool = False
 ) -> tuple[Run, threading.Event]:
     """Return the run and the event that stops the process; signals are caught before the slow imports."""
     from plyzero.ops.processes import ending_at_once, stop_on_end_of_input, stop_on_signals
 
     stop = stop_on_signals()
-    if until_end:
+    if logs.until_end_of_input:
         stop_on_end_of_input(stop)
-    from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
+    from plyzero.run.directory import check_scratch, describe_changed_settings
     from plyzero.run.replay import check_rules
     from plyzero.volume_errors import wait_for
 
-    check_scratch(run, scratch)
-    set_up_logging(log_format)
+    check_scratch(run, new.scratch)
+    set_up_logging(logs.log_format)
     with ending_at_once(stop):
-        spec = find_game(game) if game else None
-        # compose.yaml passes an empty --preset if none is set
-        asked: dict[str, Any] = {"preset": preset or None, "seed": seed, "options": options or (), "scratch": scratch}
-        check = partial(check_new_run, trainer=is_trainer)
         if is_trainer:
-            wait_for(lambda: check_continues(run, options), str(run))
-        opened = wait_for(lambda: open_or_create_run(run, spec, check=check, **asked), str(run))
+            wait_for(lambda: check_continues(run, new.options), str(run))
+        opened = wait_for(lambda: new.open(run, partial(check_new_run, trainer=is_trainer)), str(run))
         check_rules(opened)
         changes = wait_for(lambda: describe_changed_settings(opened), str(run))
     if changes:
@@ -281,8 +229,10 @@ def _begin_role(
     return opened, stop
 
 
+@with_groups
 def ray_up(
     run: RunOption,
+    *,
     workers: Annotated[int, typer.Option(min=0, max=10_000, help="Number of self-play processes.")] = 1,
     trainer: Annotated[bool, typer.Option("--trainer", help="Also run the trainer.")] = False,
     rater: Annotated[bool, typer.Option("--rate", help="Also measure the newest models.")] = False,
@@ -292,16 +242,8 @@ def ray_up(
     ] = None,
     device: Device = "auto",
     devices: Annotated[int, typer.Option(min=1, max=64, help="Number of GPUs with which the trainer trains.")] = 1,
-    game: GameOption = None,
-    preset: Preset = None,
-    seed: Seed = None,
-    steps: Steps = None,
-    games: Games = None,
-    positions: Positions = None,
-    minutes: Minutes = None,
-    until: Until = None,
-    options: Options = None,
-    scratch: Scratch = None,
+    budget: Budget,
+    new: RunOptions,
 ) -> None:
     """Run workers, and a trainer, on a Ray cluster until Ctrl-C or the end of the training; start those that die."""
     require("ray", "onnx", "onnxruntime")
@@ -311,22 +253,14 @@ def ray_up(
         raise UserError(f"--devices {devices} needs --device cuda, for Ray to give the trainer its GPUs")
     from plyzero.ops.keeper import Role
     from plyzero.ops.ray_cluster import keep_running
-    from plyzero.run.directory import check_scratch, open_or_create_run
+    from plyzero.run.directory import check_scratch
 
-    options = with_budget(options, steps=steps, games=games, positions=positions, minutes=minutes, until=until)
-    check_scratch(run, scratch)
+    options = budget.added_to(new.options)
+    check_scratch(run, new.scratch)
     check_continues(run, options)
-    spec = find_game(game) if game else None
-    opened = open_or_create_run(
-        run.absolute(),
-        spec,
-        preset=preset,
-        seed=seed,
-        options=options or (),
-        scratch=scratch and scratch.absolute(),
-        check=check_new_run,
-    )
-    common = ["--run", str(opened.root), *(part for option in options or () for part in ("-o", option))]
+    scratch = new.scratch and new.scratch.absolute()
+    opened = new._replace(options=options, scratch=scratch).open(run.absolute(), check_new_run)
+    common = ["--run", str(opened.root), *(part for option in options for part in ("-o", option))]
     common += ["--scratch", str(opened.scratch)] if opened.scratch else []
     roles = [Role(f"w{each}", ["selfplay", *common, "--name", f"w{each}"]) for each in range(workers)]
     if rater:

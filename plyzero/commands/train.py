@@ -15,25 +15,21 @@ import typer
 from rich.text import Text
 
 from plyzero.commands.common import (
+    Budget,
     Device,
     GameArgument,
-    Games,
-    Minutes,
     Options,
-    Positions,
     Preset,
     RunOption,
     Scratch,
     Seed,
-    Steps,
-    Until,
     check_continues,
     check_new_run,
     find_game,
     make_console,
     read_directory,
     require,
-    with_budget,
+    with_groups,
 )
 from plyzero.errors import UserError, plain
 from plyzero.threads import repeating
@@ -45,17 +41,15 @@ QUIET_SECONDS: Final = 10.0
 """Longest time without a line where `train` does not write to a terminal, in seconds."""
 
 
+@with_groups
 def train(
     game: GameArgument,
     run: RunOption,
+    *,
     workers: Annotated[
         int | None, typer.Option(min=1, max=1024, help="Number of self-play processes; default: one per core.")
     ] = None,
-    steps: Steps = None,
-    games: Games = None,
-    positions: Positions = None,
-    minutes: Minutes = None,
-    until: Until = None,
+    budget: Budget,
     reproducible: Annotated[
         bool,
         typer.Option(help="Play and train in turns in one process: the same seed makes the same games and weights."),
@@ -75,10 +69,9 @@ def train(
     from plyzero.ops.processes import interrupt_on_signals
 
     require("torch", "onnx", "onnxruntime")
-    if reproducible and until:
+    if reproducible and budget.until:
         raise UserError("expected --steps, --games or --positions with --reproducible: ratings depend on time")
-    options = [*(options or ()), *(["selfplay.when_ahead=turns"] if sync else [])]
-    options = with_budget(options, steps=steps, games=games, positions=positions, minutes=minutes, until=until)
+    options = budget.added_to([*(options or ()), *(["selfplay.when_ahead=turns"] if sync else [])])
     with _Screen().shown() as screen:
         stop = interrupt_on_signals(screen.interrupted_again)  # before the slow imports
         screen.progress(f"loading {game} and compiling its rules, if they are compiled ones")
