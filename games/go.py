@@ -33,6 +33,7 @@ class Go(CompiledGame, version=1):
 
     observation_dtype = bool
     final_planes = 1
+    policy_planes = 1
 
     def __init__(self, size: int = 9, komi: float = 7.5) -> None:
         if size not in range(2, MAX_SIZE + 1):

@@ -25,6 +25,7 @@ class Hex(CompiledGame, version=1):
     sgf_game = 11
 
     observation_dtype = bool
+    policy_planes = 1
 
     def __init__(self, size: int = 11, swap: bool = True) -> None:
         if size not in range(3, 20):

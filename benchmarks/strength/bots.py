@@ -2,7 +2,8 @@
 
 python -m benchmarks.strength.bots connect-four --minutes 60 --exam benchmarks/strength/connect-four-test.txt \\
     --openings benchmarks/strength/connect-four-dev.txt
-python -m benchmarks.strength.bots hex --minutes 150 --run runs/hex     # of a run that was trained in parts
+python -m benchmarks.strength.bots hex --after "hex(size=7)" 8 --after "hex(size=9)" 12 --minutes 18 --workers 1
+python -m benchmarks.strength.bots pig --minutes 5 --workers 1 --run runs/pig       # trained so by hand
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from benchmarks.strength.ladder import add_openings, drawn_openings, measure
+from benchmarks.strength.ladder import RUNGS, add_openings, drawn_openings, measure
 from benchmarks.strength.learn import add_arguments, learn
 from benchmarks.strength.score import brief
 from plyzero.network.model_loader import load_network
@@ -30,6 +31,7 @@ from plyzero.play.bundled_bots import DIRECTORY
 from plyzero.play.match import play_match
 from plyzero.play.players import Bot, Player, find_player
 from plyzero.rules.catalog import GameSpec
+from plyzero.settings import parse_stored_settings
 
 LEVELS = (0, 8.0), (0, 3.0), (0, 1.5), (0, 1.0), (0, 0.5), (0, 0.0), (16, 0.0), (64, 0.0), (256, 0.0), (1024, 0.0)
 """Simulations, and the temperature at which moves are drawn; what should be ever stronger, and at last ever slower."""
@@ -46,7 +48,15 @@ ON_CARD = "date", "hardware", "minutes", "seed", "options", "games", "positions"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--run", type=Path, help="take its newest model, after --minutes of training in all")
+    parser.add_argument("--run", type=Path, help="take its newest model, of a training as the other arguments describe")
+    parser.add_argument(
+        "--after",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("GAME", "MINUTES"),
+        help="train this smaller size before, and begin with its network; more than once",
+    )
     parser.add_argument(
         "--anchor",
         action="append",
@@ -55,41 +65,55 @@ def main() -> None:
         help="of a match with a public program, in which BOT is the network's file; its last line goes on the card",
     )
     parser.add_argument("--games", type=int, default=100, help="of each pair of players, for the levels")
+    parser.add_argument("--most", type=int, default=1024, help="simulations of the strongest level")
+    parser.add_argument("--rungs", nargs="+", default=RUNGS, metavar="PLAYER", help="pure MCTS, for the levels")
     add_openings(parser)
     add_arguments(parser)
     given = parser.parse_args()
 
     models = Path("build/bots")
-    made = learn(given, given.seed, models, run=given.run)[-1]
+    smaller = [(name, float(minutes)) for name, minutes in given.after]
+    made = learn(given, given.seed, models, run=given.run, smaller=smaller)[-1]
     network = load_network(models / made["model"])
     openings = drawn_openings(given.openings, network.game, given.games)
-    levels = measure_levels(network, given.games, openings)
+    players = [(simulations, drawn) for simulations, drawn in LEVELS if simulations <= given.most]
+    levels = measure_levels(network, players, given.games, openings, given.rungs)
     card: dict[str, Any] = {
         "game": network.game.identity,
         "default_level": max(number for number, level in enumerate(levels, start=1) if level["seconds"] < 0.5),
-        "training": training(made) | against_reference(network, given.games, openings),
+        "training": training(made),
         "levels": levels,
     }
+    if parse_stored_settings(network.metadata["settings"]).network.value_head == "pooled":
+        card["observation_shape"] = list(network.game.start.observation_shape)
     name = re.sub(r"[^a-z0-9]+", "-", network.game.name).strip("-")
     DIRECTORY.mkdir(exist_ok=True)
     bot = DIRECTORY / f"{name}.onnx"
     bot.write_bytes((models / made["model"]).read_bytes())
     if given.anchor:
         card["training"]["anchors"] = {command: last_line(command, bot) for command in given.anchor}
+    else:
+        card["training"] |= against_reference(network, given.games, openings)
     (DIRECTORY / f"{name}.toml").write_text(tomli_w.dumps(card), encoding="utf-8")
     print(tomli_w.dumps(card))
 
 
-def measure_levels(network: Network, games: int, openings: Sequence[Sequence[int]] | None) -> list[dict[str, Any]]:
-    """Return the levels of a card: those of LEVELS that are a STEP stronger than the one before, and the strongest."""
-    bots: list[Player] = [Bot.from_network(network, simulations=number, temperature=drawn) for number, drawn in LEVELS]
-    players = {f"level {level}": bot for level, bot in zip(LEVELS, bots, strict=True)}
+def measure_levels(
+    network: Network,
+    candidates: Sequence[tuple[int, float]],
+    games: int,
+    openings: Sequence[Sequence[int]] | None,
+    rungs: Sequence[str],
+) -> list[dict[str, Any]]:
+    """Return the levels of a card: the candidates that are a STEP stronger than the one before, and the strongest."""
+    bots: list[Player] = [Bot.from_network(network, simulations=n, temperature=drawn) for n, drawn in candidates]
+    players = {f"level {level}": bot for level, bot in zip(candidates, bots, strict=True)}
     rng = np.random.default_rng(0)
-    rated = measure(network.game, players, games=games, rng=rng, openings=openings)
+    rated = measure(network.game, players, games=games, rng=rng, openings=openings, rungs=rungs, linked=True)
     ratings = [rated[name] for name in players]
     strongest = max(ratings, key=lambda rating: rating.elo)
     levels: list[dict[str, Any]] = []
-    for (simulations, temperature), bot, rating in zip(LEVELS, bots, ratings, strict=True):
+    for (simulations, temperature), bot, rating in zip(candidates, bots, ratings, strict=True):
         elo, low, high = map(round, rating)
         while levels and rating is strongest and levels[-1]["elo"] > elo - STEP:
             levels.pop()

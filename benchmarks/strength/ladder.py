@@ -25,6 +25,9 @@ RUNGS = "random", "mcts:50", "mcts:200", "mcts:800", "mcts:3200"
 ANCHOR = "mcts:200"
 """0 Elo, or the first rung where this is none."""
 
+CLEAR = 0.9
+"""A score that says little more than who is stronger."""
+
 
 def main() -> None:
     """Print the ratings of the players, and of the ladder itself."""
@@ -73,13 +76,20 @@ def measure(
     rng: np.random.Generator,
     openings: Sequence[Sequence[int]] | None = None,
     rungs: Sequence[str] = RUNGS,
+    linked: bool = False,
 ) -> dict[str, Rating]:
-    """Play neighbouring rungs against each other and every player against every rung; return name -> rating."""
+    """Play neighbouring rungs against each other and every player against the rungs near it; return name -> rating.
+
+    A player begins where the one before it ended, and climbs while it scores CLEAR or more, or goes down while its
+    opponent does.
+    linked: neighbouring players play each other too, which tells them apart where all of them beat every rung.
+    """
     entrants = {name: find_player(name, game, rng) for name in rungs} | players
     names = list(entrants)
-    pairs = [*pairwise(rungs), *((name, rung) for name in players for rung in rungs)]
     counts = np.zeros((len(names), len(names), 3))
-    for a, b in pairs:
+
+    def score(a: str, b: str) -> float:
+        """Play a match, add to `counts`, and return the share of points of `a`."""
         sides = names.index(a), names.index(b)
 
         def count(game: PlayedGame, sides: tuple[int, int] = sides) -> None:
@@ -90,6 +100,17 @@ def measure(
             *(entrants[a], entrants[b], game.start), games=games, rng=rng, openings=openings, on_game=count
         )
         print(f"{a} against {b}: {result}", file=sys.stderr, flush=True)
+        return result.score
+
+    for a, b in [*pairwise(rungs), *(pairwise(players) if linked else ())]:
+        score(a, b)
+    near = 0
+    for name in players:
+        found = score(name, rungs[near])
+        step = int(found >= CLEAR) - int(found <= 1 - CLEAR)
+        while step and 0 <= near + step < len(rungs) and (found >= CLEAR if step > 0 else found <= 1 - CLEAR):
+            near += step
+            found = score(name, rungs[near])
     ratings = rate(counts, anchor=names.index(ANCHOR) if ANCHOR in rungs else 0)
     return {
         name: Rating(*(round(elo, 1) for elo in (rating, rating - error, rating + error)))

@@ -20,6 +20,7 @@ from typing import Any
 from benchmarks.speed import processor
 from benchmarks.strength.exams import find_exam
 from benchmarks.strength.score import brief, network_scores
+from plyzero.machine import usable_cores
 from plyzero.network.model_loader import load_network
 from plyzero.rules.catalog import load_game
 from plyzero.run.metrics import TRAINER, read_heartbeats
@@ -48,13 +49,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--simulations", type=int, nargs="+", default=[0, 64], help="when scored; 0 = raw")
     parser.add_argument("--write", type=Path, metavar="FILE", help="add each result as a line of JSON")
     parser.add_argument("--preset", help="of plyzero train")
+    parser.add_argument("--workers", type=int, help="of plyzero train")
     parser.add_argument("-o", action="append", default=[], metavar="SETTING=VALUE", help="of plyzero train")
 
 
-def learn(given: argparse.Namespace, seed: int, models: Path, *, run: Path | None = None) -> list[dict[str, Any]]:
+def learn(
+    given: argparse.Namespace,
+    seed: int,
+    models: Path,
+    *,
+    run: Path | None = None,
+    smaller: Sequence[tuple[str, float]] = (),
+) -> list[dict[str, Any]]:
     """Train as `add_arguments` says; put the models into `models` and return, print and write what each is worth.
 
-    run: whose newest model is scored in place of a training.
+    run:     whose newest model is scored in place of a training.
+    smaller: games on smaller boards, and for how many minutes each is trained before; a training begins with the
+             network of the one before it.
     """
     options = [part for option in given.o for part in ("-o", option)]
     options += ["--preset", given.preset] if given.preset else []
@@ -65,7 +76,11 @@ def learn(given: argparse.Namespace, seed: int, models: Path, *, run: Path | Non
         results = [take(given.game, seed, options, max(given.minutes), run, models)]
     else:
         with tempfile.TemporaryDirectory() as made:
-            results = list(train(given.game, seed, options, sorted(given.minutes), Path(made) / "run", models))
+            origin: Path | None = None
+            for name, marks in [*((each, [minutes]) for each, minutes in smaller), (given.game, sorted(given.minutes))]:
+                place = Path(made) / name
+                results = list(train(name, seed, options, marks, place, models, workers=given.workers, origin=origin))
+                origin = place
     for result in results:
         network = load_network(models / result["model"], game)
         result["scores"] = {
@@ -80,10 +95,24 @@ def learn(given: argparse.Namespace, seed: int, models: Path, *, run: Path | Non
 
 
 def train(
-    game: str, seed: int, options: Sequence[str], minutes: Sequence[float], run: Path, models: Path
+    game: str,
+    seed: int,
+    options: Sequence[str],
+    minutes: Sequence[float],
+    run: Path,
+    models: Path,
+    *,
+    workers: int | None = None,
+    origin: Path | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Train for the last of `minutes`; at each of them copy the newest model, and say how far training was."""
-    command = [sys.executable, "-m", "plyzero", "train", game, "--run", str(run), "--seed", str(seed), *options]
+    """Train for the last of `minutes`; at each of them copy the newest model, and say how far training was.
+
+    origin: a run, with whose newest model the training begins.
+    """
+    plyzero, place = [sys.executable, "-m", "plyzero"], [game, "--run", str(run)]
+    new = ["--seed", str(seed), *options, *(["--from", str(origin)] if origin else [])]
+    subprocess.run([*plyzero, "init", *place, *new], check=True, stdout=subprocess.DEVNULL)
+    command = [*plyzero, "train", *place, *(["--workers", str(workers)] if workers else [])]
     began = time.monotonic()
     training = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
@@ -104,7 +133,8 @@ def take(game: str, seed: int, options: Sequence[str], minutes: float, run: Path
     (models / name).write_bytes((run / "models" / str(newest)).read_bytes())
     beats = read_heartbeats(run / "workers")
     result = {"game": game, "seed": seed, "minutes": minutes, "options": list(options), "model": name}
-    result |= {"date": datetime.date.today().isoformat(), "hardware": f"{os.cpu_count()} cores, {processor()}"}
+    cores = f"{usable_cores()} of {os.cpu_count()} cores"
+    result |= {"date": datetime.date.today().isoformat(), "hardware": f"{cores}, {processor()}"}
     result |= {key: beats[TRAINER][key] for key in BESIDE}
     workers = (beat for beat in beats.values() if beat.get("role") == "selfplay")  # an evaluator too
     return result | {"evaluations": sum(beat.get("evaluations", 0) for beat in workers)}

@@ -239,10 +239,9 @@ def resize(model: Model, game: GameSpec) -> bool:
     metadata = {each.key: each for each in model.metadata_props}
     try:
         is_pooled = parse_stored_settings(metadata["settings"].value).network.value_head == "pooled"
-        (name, version), (own, own_version) = (each.rsplit(" ", 1) for each in (metadata["game"].value, game.identity))
+        is_same_game = game.is_size_of(metadata["game"].value)
     except (KeyError, ValueError):  # the check of its metadata says what is wrong
         return False
-    is_same_game = (name.partition("(")[0], version) == (own.partition("(")[0], own_version)
     declared, board = declared_shapes(model), game.start.observation_shape[1:]
     is_other_size = declared.keys() >= {INPUT, LOGITS, WDL} and declared[INPUT][2:] != [*board]
     if not (is_same_game and is_other_size and is_pooled):

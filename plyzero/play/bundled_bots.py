@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,6 +25,7 @@ class Level(NamedTuple):
     temperature: moves are sampled from policy^(1/temperature); 0 = the best move.
     elo:         measured Elo difference to pure MCTS with 200 rollouts per move.
     low, high:   95 % confidence interval of `elo`.
+    measured:    where, if that is another size of the game.
     """
 
     number: int
@@ -32,15 +34,16 @@ class Level(NamedTuple):
     elo: float
     low: float
     high: float
+    measured: str = ""
 
     def __str__(self) -> str:
-        return f"level {self.number} (Elo {self.elo:+.0f}, {self.low:+.0f} to {self.high:+.0f})"
+        return f"level {self.number} (Elo {self.elo:+.0f}, {self.low:+.0f} to {self.high:+.0f}{self.measured})"
 
     @property
     def score(self) -> str:
         """The score that `elo` stands for, in words."""
         score, low, high = (100 / (1 + 10 ** (-elo / 400)) for elo in (self.elo, self.low, self.high))
-        return f"scores {score:.0f} % ({low:.0f} to {high:.0f}) against mcts:200"
+        return f"scores {score:.0f} % ({low:.0f} to {high:.0f}) against mcts:200{self.measured}"
 
 
 class Card(NamedTuple):
@@ -51,6 +54,7 @@ class Card(NamedTuple):
     levels:   its levels, the weakest first.
     default:  number of the default level, which moves within a second.
     training: command, hardware, minutes and settings of the training, and test scores with their intervals.
+    shape:    of an observation, if the network plays every size of the board; otherwise empty.
     """
 
     game: str
@@ -58,6 +62,7 @@ class Card(NamedTuple):
     levels: tuple[Level, ...]
     default: int
     training: dict[str, object]
+    shape: Sequence[int]
 
     def level(self, number: int | None = None) -> Level:
         """Return the level with that number, by default the default level. Raises UserError if there is none."""
@@ -68,8 +73,19 @@ class Card(NamedTuple):
 
 
 def find_card(game: GameSpec) -> Card | None:
-    """Return the model card of the bundled bot for `game`, None if there is no bot for this version of the rules."""
-    return next((card for card in list_cards() if card.game == game.identity), None)
+    """Return the model card of the bundled bot for `game`, None if there is no bot for this version of the rules.
+
+    Where there is none for its size of the board, it is that of a bot which plays every size, if there is one.
+    """
+    cards, shape = list_cards(), game.start.observation_shape
+    for card in cards:
+        if card.game == game.identity:
+            return card
+    for card in cards:
+        if game.is_size_of(card.game) and card.shape[:1] == shape[:1] and card.shape[1:] != shape[1:]:
+            levels = tuple(level._replace(measured=f", measured at {card.game}") for level in card.levels)
+            return card._replace(game=game.identity, levels=levels)
+    return None
 
 
 def list_cards() -> list[Card]:
@@ -86,4 +102,5 @@ def _read_card(path: Path) -> Card:
         levels=tuple(Level(i, *(each[key] for key in measured)) for i, each in enumerate(table["levels"], start=1)),
         default=table["default_level"],
         training=table["training"],
+        shape=tuple(table.get("observation_shape", ())),
     )

@@ -46,7 +46,9 @@ def strength_of(path: Path, game: GameSpec, step: int) -> Strength:
 
 def of_level(level: Level) -> Strength:
     """Return the strength of a bundled bot at a level."""
-    return Strength(f"the bundled bot, level {level.number}, {level.score}", judges=level.low > 0)
+    return Strength(
+        f"the bundled bot, level {level.number}, {level.score}", judges=level.low > 0 and not level.measured
+    )
 
 
 def _of_run(metrics: Path, step: int) -> Strength:

@@ -79,6 +79,11 @@ class GameSpec:
         """Name and version of the rules, such as `othello(size=6) v1`. Recorded games and models carry it."""
         return f"{self.name} v{self.start.version}"
 
+    def is_size_of(self, identity: str) -> bool:
+        """Whether the game with that identity is this one but for its parameters."""
+        (name, _, version), (own, _, own_version) = (each.rpartition(" ") for each in (identity, self.identity))
+        return (name.partition("(")[0], version) == (own.partition("(")[0], own_version)
+
     def starting_at(self, text: object) -> GameSpec:
         """Return this game with the position of `text` to begin with; "" is the initial one. Raises ValueError."""
         if text == self.text:

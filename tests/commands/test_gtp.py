@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.gnugo import GnuGo, GtpClient, colour
+from benchmarks.anchors import GnuGo, GtpEngine, colour
 from plyzero.rules.catalog import load_game
 from tests.helpers.cli import plyzero
 
@@ -40,8 +40,8 @@ def test_an_analysis_goes_on_until_a_line_arrives():
             engine.kill()
 
 
-def plyzero_engine(game: str, player: str, *options: str) -> GtpClient:
-    return GtpClient([sys.executable, "-m", "plyzero", "gtp", game, "--player", player, *options])
+def plyzero_engine(game: str, player: str, *options: str) -> GtpEngine:
+    return GtpEngine([sys.executable, "-m", "plyzero", "gtp", game, "--player", player, *options])
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_two_engines_play_a_whole_game_and_agree(game: str, options: tuple[str, 
 @pytest.mark.skipif(not GNUGO.exists(), reason="GNU Go is not installed (Debian package gnugo)")
 def test_a_game_against_gnu_go_is_legal_for_both_and_has_one_score():
     position = load_game("go(size=9)").start
-    with plyzero_engine("go(size=9)", "mcts:50") as ours, GnuGo(1, 9, seed=0) as gnugo:
+    with plyzero_engine("go(size=9)", "mcts:50") as ours, GnuGo(load_game("go(size=9)").start, 1, seed=0) as gnugo:
         ours.ask("boardsize 9")
         ours.ask("komi 7.5")
         while position.outcome() is None:
