@@ -126,6 +126,12 @@ def test_learning_is_not_judged_before_there_has_been_time_to_learn(wrong: dict[
     assert diagnose("nim", [measured(**wrong, mature=False)] * CONFIRMATIONS) is None
 
 
+@pytest.mark.parametrize(("wrong", "said"), NOT_LEARNING[1:])
+def test_learning_is_not_judged_on_few_games_of_a_run_that_began_with_a_trained_network(wrong, said: str):
+    few = wrong.get("statistics", {}) | {"games": NEWEST_GAMES - 1}
+    assert diagnose("nim", [measured(**{**wrong, "statistics": few})] * CONFIRMATIONS) is None
+
+
 def test_games_are_not_judged_before_there_are_enough():
     few = {"games": NEWEST_GAMES - 1, "openings": 1, "drawn": 1.0, "truncated": 1.0, "moved": (1, 0), "won": (0, 0)}
     assert diagnose("nim", [measured(statistics=few)]) is None

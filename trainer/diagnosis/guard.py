@@ -193,7 +193,7 @@ def not_learning(game: str, measured: Sequence[Measurements]) -> str | None:
             "diverged: the network predicts the moves of the games it is trained on much worse than a guess; most "
             "often the learning rate is too high: start a new run with a lower trainer.learning_rate"
         )
-    if not all(each.mature for each in measured):
+    if not all(each.mature and each.statistics.games >= NEWEST_GAMES for each in measured):
         return None
     if all(contradicts_results(each.statistics) for each in measured):
         return (
