@@ -11,7 +11,7 @@
 # make test-cluster the Kubernetes manifests on a real control plane (`make control-plane` builds one), and buckets of Ceph
 # make bench        write benchmarks/results/speed.md, half an hour
 # make gpu-check    everything that a GPU has to show, in build/gpu-check: a JSON file and a page, half an hour
-# make bots         train the bundled bots again, two hours
+# make bots         train the bundled bots again, about six hours
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -83,14 +83,30 @@ $(GPU)/.ready: pyproject.toml constraints.txt
 	$(GPU)/bin/pip install --quiet --constraint constraints.txt --editable '.[gpu,train,grpc]'
 	touch $@
 
+BOT := $(BIN)/python -m benchmarks.strength.bots
+QUICK := --games 40 --most 256 --rungs random mcts:50 mcts:200 mcts:800
+ANCHOR := --anchor "python -m benchmarks.anchors
+
+# Those with one worker were trained two at a time, each process bound to one core (taskset -c N).
 bots: $(READY)
-	$(BIN)/python -m benchmarks.strength.bots tic-tac-toe --minutes 1 --exam all
-	$(BIN)/python -m benchmarks.strength.bots connect-four --preset standard --minutes 60 --simulations 0 16 64 256 \
+	$(BOT) tic-tac-toe --minutes 1 --exam all
+	$(BOT) connect-four --preset standard --minutes 60 --simulations 0 16 64 256 \
 		--exam $(addprefix benchmarks/strength/connect-four-,dev.txt test.txt first.txt) \
 		--openings benchmarks/strength/connect-four-dev.txt
-	$(BIN)/python -m benchmarks.strength.bots "othello(size=6)" --preset standard --minutes 30 \
+	$(BOT) "othello(size=6)" --preset standard --minutes 30 \
 		--exam $(addprefix benchmarks/strength/othello-6x6-,dev.txt test.txt) \
 		--openings benchmarks/strength/othello-6x6-drawn.txt
+	$(BOT) othello --minutes 25 --workers 1 --games 40 $(ANCHOR) othello BOT --opponent grhino --level 3"
+	$(BOT) breakthrough --minutes 20 --workers 1 --games 40 \
+		$(ANCHOR) breakthrough BOT --opponent fairy-stockfish --level 10000"
+	$(BOT) hex --after "hex(size=7)" 8 --after "hex(size=9)" 12 --minutes 18 --workers 1 $(QUICK)
+	$(BOT) gomoku --after "gomoku(size=9)" 28 --minutes 8 --workers 1 $(QUICK)
+	$(BOT) go --after "go(size=7)" 20 --minutes 40 --workers 1 $(QUICK) \
+		$(ANCHOR) go BOT --opponent gnugo --level 10" $(ANCHOR) go BOT --opponent pachi --level 1000"
+	$(BOT) backgammon --minutes 55 --workers 1 --games 40 \
+		--anchor "python -m benchmarks.backgammon BOT --games 1000 --positions 0" \
+		--anchor "python -m benchmarks.backgammon BOT --games 1000 --positions 0 --pubeval"
+	$(BOT) pig --minutes 5 --workers 1 --anchor "python -m benchmarks.pig BOT --simulations 0"
 
 lint: $(READY)
 	$(BIN)/ruff check .

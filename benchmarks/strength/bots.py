@@ -62,7 +62,7 @@ def main() -> None:
         action="append",
         default=[],
         metavar="COMMAND",
-        help="of a match with a public program, in which BOT is the network's file; its last line goes on the card",
+        help="of a match with a public program, in which BOT is the network's file; what it prints goes on the card",
     )
     parser.add_argument("--games", type=int, default=100, help="of each pair of players, for the levels")
     parser.add_argument("--most", type=int, default=1024, help="simulations of the strongest level")
@@ -81,7 +81,7 @@ def main() -> None:
     card: dict[str, Any] = {
         "game": network.game.identity,
         "default_level": max(number for number, level in enumerate(levels, start=1) if level["seconds"] < 0.5),
-        "training": training(made),
+        "training": training(made, given.run),
         "levels": levels,
     }
     if parse_stored_settings(network.metadata["settings"]).network.value_head == "pooled":
@@ -91,7 +91,7 @@ def main() -> None:
     bot = DIRECTORY / f"{name}.onnx"
     bot.write_bytes((models / made["model"]).read_bytes())
     if given.anchor:
-        card["training"]["anchors"] = {command: last_line(command, bot) for command in given.anchor}
+        card["training"]["anchors"] = {command: output_of(command, bot) for command in given.anchor}
     else:
         card["training"] |= against_reference(network, given.games, openings)
     (DIRECTORY / f"{name}.toml").write_text(tomli_w.dumps(card), encoding="utf-8")
@@ -124,10 +124,10 @@ def measure_levels(
     return levels
 
 
-def last_line(command: str, bot: Path) -> str:
-    """Return the last line that a command prints, in which BOT stands for the file of a network."""
+def output_of(command: str, bot: Path) -> str:
+    """Return the lines that a command prints, in which BOT stands for the file of a network."""
     words = [word.replace("BOT", os.path.relpath(bot)) for word in shlex.split(command)]
-    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+    return "; ".join(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines())
 
 
 def seconds_of(bot: Player, game: GameSpec) -> float:
@@ -138,14 +138,16 @@ def seconds_of(bot: Player, game: GameSpec) -> float:
     return time.perf_counter() - began
 
 
-def training(made: dict[str, Any]) -> dict[str, Any]:
+def training(made: dict[str, Any], run: Path | None) -> dict[str, Any]:
+    """Return what a card says of the training; its command makes the run too, if there was one."""
     exams = {
         f"{exam}, {report['simulations']} simulations": brief(report["best moves"]["all"])
         for exam, reports in made["scores"].items()
         for report in reports
     }
+    given = [word for word in sys.argv[1:] if word not in ("--run", str(run))]
     return {
-        "command": shlex.join(["python", "-m", "benchmarks.strength.bots", *sys.argv[1:]]),
+        "command": shlex.join(["python", "-m", "benchmarks.strength.bots", *given]),
         **{key: made[key] for key in ON_CARD},
         "exams": exams,
     }

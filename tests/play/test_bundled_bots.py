@@ -14,14 +14,20 @@ from plyzero.errors import UserError
 from plyzero.network.model_loader import load_network
 from plyzero.play.bundled_bots import find_card, list_cards
 from plyzero.play.players import Bot, find_player
-from plyzero.rules.catalog import load_game
+from plyzero.rules.catalog import installed_games, load_game
 from tests.helpers.cli import plyzero
 
-GAMES = [card.game.rpartition(" v")[0] for card in list_cards()]
+CARDS = {card.game.rpartition(" v")[0]: card for card in list_cards()}
+GAMES = [*CARDS]
 
 
-def test_a_bot_comes_along_for_three_games():
-    assert GAMES == ["connect-four", "othello(size=6)", "tic-tac-toe"]
+@pytest.mark.parametrize("name", [*installed_games(), "othello(size=6)"])
+def test_a_bot_comes_along_for_each_included_game(name: str):
+    assert Bot.at_level(load_game(name)).strength().text.startswith("the bundled bot, level ")
+
+
+def test_bots_are_small():
+    assert sum(card.network.stat().st_size for card in CARDS.values()) < 14_000_000
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -38,7 +44,7 @@ def test_a_card_tells_how_its_bot_was_made_and_how_strong_it_is(name: str):
     assert [level.number for level in card.levels] == list(range(1, len(card.levels) + 1))
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", [name for name, card in CARDS.items() if card.training["exams"]])
 def test_a_raw_network_does_in_its_exams_what_its_card_says(name: str):
     game = load_game(name)
     card = find_card(game)
@@ -71,12 +77,29 @@ def test_a_weak_level_varies_and_a_strong_one_does_not():
     assert len({strong.choose(game.start) for _ in range(3)}) == 1
 
 
+@pytest.mark.parametrize("name", ["hex(size=5)", "gomoku(size=7)", "gomoku(size=7,exactly_five=True)", "go(size=5)"])
+def test_a_bot_whose_network_fits_every_size_plays_them_and_says_where_it_was_measured(name: str):
+    game = load_game(name)
+    bot = Bot.at_level(game)
+    assert bot.choose(game.start) in game.start.legal_actions()
+    text, judges = bot.strength()
+    measured = name.partition("(")[0]
+    assert re.search(rf", measured at {measured}\b.* v1$", text)
+    assert not judges
+    assert f"measured at {measured}" in bot.name
+
+
+def test_a_bot_does_not_play_a_game_with_other_planes_or_another_score():
+    assert find_card(load_game("hex(size=5, swap=False)")) is None
+    assert find_card(load_game("go(komi=6.5)")) is None
+
+
 def test_a_level_or_a_bot_that_is_not_there_is_refused():
     game = load_game("connect-four")
     with pytest.raises(UserError, match="expected a level from 1 to"):
         Bot.at_level(game, 99)
-    with pytest.raises(UserError, match="there is no bundled bot for othello v"):
-        Bot.at_level(load_game("othello"))
+    with pytest.raises(UserError, match="there is no bundled bot for breakthrough\\(size=6\\) v"):
+        Bot.at_level(load_game("breakthrough(size=6)"))
     with pytest.raises(UserError, match="expected bot or bot:LEVEL"):
         find_player("bot:x", game, np.random.default_rng(0))
     assert "level 2" in find_player("bot:2", game, np.random.default_rng(0)).name

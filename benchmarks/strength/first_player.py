@@ -1,0 +1,52 @@
+"""A player that moves first, from a first move that is known to win: score with its 95 % interval.
+
+python -m benchmarks.strength.first_player "hex(size=9)" plyzero/play/bots/hex.onnx --moves e5 --opponent mcts:10000
+
+After the first moves comes each reply that is no swap, or as many of them, drawn at random, as there are games.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import numpy as np
+
+from plyzero.play.players import find_player
+from plyzero.play.ratings import MatchResult
+from plyzero.rules.catalog import load_game
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("game")
+    parser.add_argument("player", metavar="PLAYER", help="a run or an ONNX file")
+    parser.add_argument("--moves", nargs="+", required=True, help="an odd number of moves")
+    parser.add_argument("--opponent", default="mcts:10000", metavar="PLAYER")
+    parser.add_argument("--simulations", type=int, default=256)
+    parser.add_argument("--games", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+
+    game, rng = load_game(given.game), np.random.default_rng(given.seed)
+    player = find_player(given.player, game, rng, simulations=given.simulations)
+    sides = player, find_player(given.opponent, game, rng)
+    start = game.start
+    for name in given.moves:
+        start = start.play(start.parse_action(name))
+    replies = [action for action in start.legal_actions() if start.action_name(action) != "swap"]
+    drawn = rng.permutation(replies)[: given.games].tolist()
+    positions = [start.play(action) for action in drawn]
+    while playing := [i for i, position in enumerate(positions) if position.outcome() is None]:
+        for side in (0, 1):
+            own = [i for i in playing if positions[i].to_play == side]
+            for i, action in zip(own, sides[side].choose_all([positions[i] for i in own]) if own else [], strict=True):
+                positions[i] = positions[i].play(action)
+        print(f"{len(positions) - len(playing)} of {len(positions)} games are over", file=sys.stderr, flush=True)
+    values = [outcome.value(0) for position in positions if (outcome := position.outcome())]
+    result = MatchResult(*(values.count(value) for value in (1, 0, -1)), distinct=len(values))
+    print(f"{sides[0].name} against {sides[1].name} after {' '.join(given.moves)}, {len(values)} games: {result}")
+
+
+if __name__ == "__main__":
+    main()
