@@ -25,7 +25,7 @@ class Level(NamedTuple):
     temperature: moves are sampled from policy^(1/temperature); 0 = the best move.
     elo:         measured Elo difference to pure MCTS with 200 rollouts per move.
     low, high:   95 % confidence interval of `elo`.
-    measured:    where, if that is another size of the game.
+    measured:    on which board, if that is another one.
     """
 
     number: int
@@ -43,7 +43,8 @@ class Level(NamedTuple):
     def score(self) -> str:
         """The score that `elo` stands for, in words."""
         score, low, high = (100 / (1 + 10 ** (-elo / 400)) for elo in (self.elo, self.low, self.high))
-        return f"scores {score:.0f} % ({low:.0f} to {high:.0f}) against mcts:200{self.measured}"
+        share = f"{score:.0f} % ({low:.0f} to {high:.0f})" if low < 99 else "over 99 %"
+        return f"scores {share} against mcts:200{self.measured}"
 
 
 class Card(NamedTuple):
@@ -83,7 +84,8 @@ def find_card(game: GameSpec) -> Card | None:
             return card
     for card in cards:
         if game.is_size_of(card.game) and card.shape[:1] == shape[:1] and card.shape[1:] != shape[1:]:
-            levels = tuple(level._replace(measured=f", measured at {card.game}") for level in card.levels)
+            board = f", measured on {card.shape[1]} x {card.shape[2]}"
+            levels = tuple(level._replace(measured=board) for level in card.levels)
             return card._replace(game=game.identity, levels=levels)
     return None
 

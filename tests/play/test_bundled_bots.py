@@ -83,10 +83,9 @@ def test_a_bot_whose_network_fits_every_size_plays_them_and_says_where_it_was_me
     bot = Bot.at_level(game)
     assert bot.choose(game.start) in game.start.legal_actions()
     text, judges = bot.strength()
-    measured = name.partition("(")[0]
-    assert re.search(rf", measured at {measured}\b.* v1$", text)
+    assert re.search(r", measured on (\d+) x \1$", text)
     assert not judges
-    assert f"measured at {measured}" in bot.name
+    assert ", measured on " in bot.name
 
 
 def test_a_bot_does_not_play_a_game_with_other_planes_or_another_score():
