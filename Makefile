@@ -84,7 +84,7 @@ $(GPU)/.ready: pyproject.toml constraints.txt
 	touch $@
 
 BOT := $(BIN)/python -m benchmarks.strength.bots
-QUICK := --games 40 --most 256 --rungs random mcts:50 mcts:200 mcts:800
+SHORT := --workers 1 --games 40 --most 256
 ANCHOR := --anchor "python -m benchmarks.anchors
 
 # Those with one worker were trained two at a time, each process bound to one core (taskset -c N).
@@ -96,17 +96,18 @@ bots: $(READY)
 	$(BOT) "othello(size=6)" --preset standard --minutes 30 \
 		--exam $(addprefix benchmarks/strength/othello-6x6-,dev.txt test.txt) \
 		--openings benchmarks/strength/othello-6x6-drawn.txt
-	$(BOT) othello --minutes 25 --workers 1 --games 40 $(ANCHOR) othello BOT --opponent grhino --level 3"
-	$(BOT) breakthrough --minutes 20 --workers 1 --games 40 \
-		$(ANCHOR) breakthrough BOT --opponent fairy-stockfish --level 10000"
-	$(BOT) hex --after "hex(size=7)" 8 --after "hex(size=9)" 12 --minutes 18 --workers 1 $(QUICK)
-	$(BOT) gomoku --after "gomoku(size=9)" 28 --minutes 8 --workers 1 $(QUICK)
-	$(BOT) go --after "go(size=7)" 20 --minutes 40 --workers 1 $(QUICK) \
-		$(ANCHOR) go BOT --opponent gnugo --level 10" $(ANCHOR) go BOT --opponent pachi --level 1000"
-	$(BOT) backgammon --minutes 55 --workers 1 --games 40 \
-		--anchor "python -m benchmarks.backgammon BOT --games 1000 --positions 0" \
-		--anchor "python -m benchmarks.backgammon BOT --games 1000 --positions 0 --pubeval"
-	$(BOT) pig --minutes 5 --workers 1 --anchor "python -m benchmarks.pig BOT --simulations 0"
+	$(BOT) othello --minutes 18 $(SHORT) $(ANCHOR) othello BOT --opponent grhino --level 3"
+	$(BOT) breakthrough --minutes 18 $(SHORT) $(ANCHOR) breakthrough BOT --opponent fairy-stockfish --level 10000 --games 40"
+	$(BOT) hex --after "hex(size=7)" 8 --after "hex(size=9)" 12 --minutes 18 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
+	$(BOT) "gomoku(size=9)" --minutes 28 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
+	$(BOT) go --after "go(size=7)" 20 --minutes 42 $(SHORT) --rungs random mcts:50 mcts:200 \
+		$(ANCHOR) go BOT --opponent pachi --level 1000 --games 20" \
+		$(ANCHOR) go BOT --opponent gnugo --level 10 --games 20"
+	$(BOT) backgammon --minutes 55 --workers 1 --games 12 --most 64 --rungs random mcts:50 mcts:200 \
+		--anchor "python -m benchmarks.backgammon BOT --games 400 --positions 0" \
+		--anchor "python -m benchmarks.backgammon BOT --games 400 --positions 0 --pubeval"
+	$(BOT) pig --minutes 5 $(SHORT) --most 64 --rungs random mcts:50 mcts:200 \
+		--anchor "python -m benchmarks.pig BOT --simulations 0"
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -131,6 +131,7 @@ def measure_levels(
 def output_of(command: str, bot: Path) -> str:
     """Return the lines that a command prints, in which BOT stands for the file of a network."""
     words = [word.replace("BOT", os.path.relpath(bot)) for word in shlex.split(command)]
+    words[0] = sys.executable if words[0] == "python" else words[0]
     return "; ".join(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines())
 
 
