@@ -31,6 +31,7 @@ from plyzero.play.bundled_bots import DIRECTORY
 from plyzero.play.match import play_match
 from plyzero.play.players import Bot, Player, find_player
 from plyzero.rules.catalog import GameSpec
+from plyzero.rules.chance import first_decision
 from plyzero.settings import parse_stored_settings
 
 LEVELS = (0, 8.0), (0, 3.0), (0, 1.5), (0, 1.0), (0, 0.5), (0, 0.0), (16, 0.0), (64, 0.0), (256, 0.0), (1024, 0.0)
@@ -137,11 +138,12 @@ def output_of(command: str, bot: Path) -> str:
 
 def seconds_of(bot: Player, game: GameSpec) -> float:
     """Return how long the bot's first move takes, all compiled: the shortest of three times."""
-    bot.choose_all([game.start])
+    start = first_decision(game.start)
+    bot.choose_all([start])
     times = []
     for _ in range(3):
         began = time.perf_counter()
-        bot.choose_all([game.start])
+        bot.choose_all([start])
         times.append(time.perf_counter() - began)
     return min(times)
 
