@@ -104,8 +104,7 @@ bots: $(READY)
 		$(ANCHOR) go BOT --opponent pachi --level 1000 --games 20" \
 		$(ANCHOR) go BOT --opponent gnugo --level 10 --games 20"
 	$(BOT) backgammon --minutes 55 --workers 1 --games 12 --most 64 --rungs random mcts:50 mcts:200 \
-		--anchor "python -m benchmarks.backgammon BOT --games 400 --positions 0" \
-		--anchor "python -m benchmarks.backgammon BOT --games 400 --positions 0 --pubeval"
+		--anchor "python -m benchmarks.backgammon BOT --games 400 --positions 0"
 	$(BOT) pig --minutes 5 $(SHORT) --most 64 --rungs random mcts:50 mcts:200 \
 		--anchor "python -m benchmarks.pig BOT --simulations 0"
 
