@@ -96,7 +96,8 @@ bots: $(READY)
 	$(BOT) "othello(size=6)" --preset standard --minutes 30 \
 		--exam $(addprefix benchmarks/strength/othello-6x6-,dev.txt test.txt) \
 		--openings benchmarks/strength/othello-6x6-drawn.txt
-	$(BOT) othello --minutes 18 $(SHORT) $(ANCHOR) othello BOT --opponent grhino --level 3"
+	$(BOT) othello --minutes 18 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800 \
+		$(ANCHOR) othello BOT --opponent grhino --level 3 --games 40"
 	$(BOT) breakthrough --minutes 18 $(SHORT) $(ANCHOR) breakthrough BOT --opponent fairy-stockfish --level 10000 --games 40"
 	$(BOT) hex --after "hex(size=7)" 8 --after "hex(size=9)" 12 --minutes 18 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
 	$(BOT) "gomoku(size=9)" --minutes 28 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
@@ -105,7 +106,7 @@ bots: $(READY)
 		$(ANCHOR) go BOT --opponent gnugo --level 10 --games 20"
 	$(BOT) backgammon --minutes 55 --workers 1 --games 12 --most 64 --rungs random mcts:50 mcts:200 \
 		--anchor "python -m benchmarks.backgammon BOT --games 400 --positions 0"
-	$(BOT) pig --minutes 5 $(SHORT) --most 64 --rungs random mcts:50 mcts:200 \
+	$(BOT) pig --minutes 5 --workers 1 --games 40 --most 64 --rungs random mcts:50 mcts:200 \
 		--anchor "python -m benchmarks.pig BOT --simulations 0"
 
 lint: $(READY)

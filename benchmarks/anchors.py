@@ -200,7 +200,7 @@ class GRhino(GtpEngine):
 
 
 class FairyStockfish(Engine):
-    """Fairy-Stockfish with a number of nodes a move, at the games that it knows by the names here."""
+    """Fairy-Stockfish with a number of nodes a move, at Breakthrough 8x8."""
 
     def __init__(self, start: Game, level: int, seed: int) -> None:
         super().__init__(["fairy-stockfish"])

@@ -155,7 +155,10 @@ def training(made: dict[str, Any], run: Path | None) -> dict[str, Any]:
         for exam, reports in made["scores"].items()
         for report in reports
     }
-    given = [word for word in sys.argv[1:] if word not in ("--run", str(run))]
+    given = sys.argv[1:]
+    if run:
+        at = given.index("--run")
+        del given[at : at + 2]
     return {
         "command": shlex.join(["python", "-m", "benchmarks.strength.bots", *given]),
         **{key: made[key] for key in ON_CARD},
