@@ -534,8 +534,8 @@ def test_init_makes_a_run(tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "bot"),
     [
-        (["othello"], "mcts:1000"),
-        (["othello", "--simulations", "7"], "mcts:7"),
+        (["examples.race:Race"], "mcts:1000"),
+        (["examples.race:Race", "--simulations", "7"], "mcts:7"),
         (["tic-tac-toe", "--simulations", "7"], "tic-tac-toe.onnx with 7 simulations"),
         (["tic-tac-toe", "--run", "R"], "onnx with 64 simulations"),
         (["tic-tac-toe", "--run", "R", "--model", "12", "--simulations", "0"], "onnx with 0 simulations"),
