@@ -206,7 +206,7 @@ def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
             count += 1
             if count > 1:
                 os._exit(130)
-            print("\nplyzero: interrupted; press Ctrl-C again to end at once", file=sys.stderr, flush=True)
+            print("\nplyzero: interrupted; press Ctrl-C again to end at once\n", end="", file=sys.stderr, flush=True)
 
     thread = start_thread(answer, name="interrupts")
     try:

@@ -346,7 +346,7 @@ def show_progress(text: str) -> Iterator[Callable[[str], None]]:
 
     def print_line() -> None:
         if latest[0]:
-            print(f"{time.monotonic() - began:.0f} s: {latest[0]}", file=sys.stderr, flush=True)
+            print(f"{time.monotonic() - began:.0f} s: {latest[0]}\n", end="", file=sys.stderr, flush=True)
 
     with repeating(print_line, LINE_SECONDS, name="progress"):
         yield lambda text: latest.__setitem__(0, text)
