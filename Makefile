@@ -96,9 +96,10 @@ bots: $(READY)
 	$(BOT) "othello(size=6)" --preset standard --minutes 30 \
 		--exam $(addprefix benchmarks/strength/othello-6x6-,dev.txt test.txt) \
 		--openings benchmarks/strength/othello-6x6-drawn.txt
-	$(BOT) othello --minutes 18 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800 \
+	$(BOT) othello --minutes 70 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800 \
 		$(ANCHOR) othello BOT --opponent grhino --level 3 --games 40"
-	$(BOT) breakthrough --minutes 18 $(SHORT) $(ANCHOR) breakthrough BOT --opponent fairy-stockfish --level 10000 --games 40"
+	$(BOT) breakthrough --minutes 65 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800 \
+		$(ANCHOR) breakthrough BOT --opponent fairy-stockfish --level 10000 --games 40"
 	$(BOT) hex --after "hex(size=7)" 8 --after "hex(size=9)" 12 --minutes 18 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
 	$(BOT) "gomoku(size=9)" --minutes 28 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
 	$(BOT) go --after "go(size=7)" 20 --minutes 42 $(SHORT) --rungs random mcts:50 mcts:200 \

@@ -39,7 +39,7 @@ def main() -> None:
     positions = [start.play(action) for action in drawn]
     while playing := [i for i, position in enumerate(positions) if position.outcome() is None]:
         for side in (0, 1):
-            own = [i for i in playing if positions[i].to_play == side]
+            own = [i for i in playing if positions[i].to_play == side and positions[i].outcome() is None]
             for i, action in zip(own, sides[side].choose_all([positions[i] for i in own]) if own else [], strict=True):
                 positions[i] = positions[i].play(action)
         print(f"{len(positions) - len(playing)} of {len(positions)} games are over", file=sys.stderr, flush=True)
