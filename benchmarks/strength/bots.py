@@ -91,10 +91,7 @@ def main() -> None:
     DIRECTORY.mkdir(exist_ok=True)
     bot = DIRECTORY / f"{name}.onnx"
     bot.write_bytes((models / made["model"]).read_bytes())
-    if not given.anchor:
-        card["training"] |= against_reference(network, given.games, openings)
-    else:
-        card["training"]["anchors"] = {}
+    card["training"] |= {"anchors": {}} if given.anchor else against_reference(network, given.games, openings)
     text = DIRECTORY / f"{name}.toml"
     text.write_text(tomli_w.dumps(card), encoding="utf-8")
     for command in given.anchor:  # which takes long; what has been measured is on the card already

@@ -8,10 +8,10 @@ After the first moves comes each reply that is no swap, or as many of them, draw
 from __future__ import annotations
 
 import argparse
-import sys
 
 import numpy as np
 
+from benchmarks.strength.perfect import play_all
 from plyzero.play.players import find_player
 from plyzero.play.ratings import MatchResult
 from plyzero.rules.catalog import load_game
@@ -30,22 +30,16 @@ def main() -> None:
 
     game, rng = load_game(given.game), np.random.default_rng(given.seed)
     player = find_player(given.player, game, rng, simulations=given.simulations)
-    sides = player, find_player(given.opponent, game, rng)
+    opponent = find_player(given.opponent, game, rng)
     start = game.start
     for name in given.moves:
         start = start.play(start.parse_action(name))
     replies = [action for action in start.legal_actions() if start.action_name(action) != "swap"]
     drawn = rng.permutation(replies)[: given.games].tolist()
     positions = [start.play(action) for action in drawn]
-    while playing := [i for i, position in enumerate(positions) if position.outcome() is None]:
-        for side in (0, 1):
-            own = [i for i in playing if positions[i].to_play == side and positions[i].outcome() is None]
-            for i, action in zip(own, sides[side].choose_all([positions[i] for i in own]) if own else [], strict=True):
-                positions[i] = positions[i].play(action)
-        print(f"{len(positions) - len(playing)} of {len(positions)} games are over", file=sys.stderr, flush=True)
-    values = [outcome.value(0) for position in positions if (outcome := position.outcome())]
-    result = MatchResult(*(values.count(value) for value in (1, 0, -1)), distinct=len(values))
-    print(f"{sides[0].name} against {sides[1].name} after {' '.join(given.moves)}, {len(values)} games: {result}")
+    results, distinct = play_all(positions, player, opponent, begins=True)
+    result = MatchResult(*(results[value] for value in (1, 0, -1)), distinct=distinct)
+    print(f"{player.name} against {opponent.name} after {' '.join(given.moves)}, {len(positions)} games: {result}")
 
 
 if __name__ == "__main__":
