@@ -1,13 +1,14 @@
-"""A player that moves first, from a first move that is known to win: score with its 95 % interval.
+"""A player that moves first, from each first move that is known to win: scores with their 95 % intervals.
 
 python -m benchmarks.strength.first_player "hex(size=9)" plyzero/play/bots/hex.onnx --moves e5 --opponent mcts:10000
 
-After the first moves comes each reply that is no swap, or as many of them, drawn at random, as there are games.
+After the first move comes each reply that is no swap, or as many of them, drawn at random, as there are games.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 
 import numpy as np
 
@@ -18,28 +19,34 @@ from plyzero.rules.catalog import load_game
 
 
 def main() -> None:
+    """Print a line for each first move, and one for all of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("game")
     parser.add_argument("player", metavar="PLAYER", help="a run or an ONNX file")
-    parser.add_argument("--moves", nargs="+", required=True, help="an odd number of moves")
+    parser.add_argument("--moves", nargs="+", required=True, metavar="MOVE", help="first moves that win")
     parser.add_argument("--opponent", default="mcts:10000", metavar="PLAYER")
     parser.add_argument("--simulations", type=int, default=256)
-    parser.add_argument("--games", type=int, default=40)
+    parser.add_argument("--games", type=int, default=40, help="of each first move")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
 
     game, rng = load_game(given.game), np.random.default_rng(given.seed)
     player = find_player(given.player, game, rng, simulations=given.simulations)
     opponent = find_player(given.opponent, game, rng)
-    start = game.start
-    for name in given.moves:
-        start = start.play(start.parse_action(name))
-    replies = [action for action in start.legal_actions() if start.action_name(action) != "swap"]
-    drawn = rng.permutation(replies)[: given.games].tolist()
-    positions = [start.play(action) for action in drawn]
-    results, distinct = play_all(positions, player, opponent, begins=True)
-    result = MatchResult(*(results[value] for value in (1, 0, -1)), distinct=distinct)
-    print(f"{player.name} against {opponent.name} after {' '.join(given.moves)}, {len(positions)} games: {result}")
+    total, all_distinct = Counter[int](), 0
+    for move in given.moves:
+        start = game.start.play(game.start.parse_action(move))
+        replies = [action for action in start.legal_actions() if start.action_name(action) != "swap"]
+        positions = [start.play(action) for action in rng.permutation(replies)[: given.games].tolist()]
+        results, distinct = play_all(positions, player, opponent, begins=True)
+        print(f"{move}: {_result(results, distinct)}", flush=True)
+        total, all_distinct = total + results, all_distinct + distinct
+    result = _result(total, all_distinct)
+    print(f"{player.name} against {opponent.name}, {result.games} games, lost {result.losses}: {result}")
+
+
+def _result(results: Counter[int], distinct: int) -> MatchResult:
+    return MatchResult(results[1], results[0], results[-1], distinct)
 
 
 if __name__ == "__main__":
