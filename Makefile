@@ -11,7 +11,7 @@
 # make test-cluster the Kubernetes manifests on a real control plane (`make control-plane` builds one), and buckets of Ceph
 # make bench        write benchmarks/results/speed.md, half an hour
 # make gpu-check    everything that a GPU has to show, in build/gpu-check: a JSON file and a page, half an hour
-# make bots         train the bundled bots again, about six hours
+# make bots         train the bundled bots again, about ten hours
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -96,12 +96,12 @@ bots: $(READY)
 	$(BOT) "othello(size=6)" --preset standard --minutes 30 \
 		--exam $(addprefix benchmarks/strength/othello-6x6-,dev.txt test.txt) \
 		--openings benchmarks/strength/othello-6x6-drawn.txt
-	$(BOT) othello --minutes 70 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800 \
+	$(BOT) othello --minutes 120 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800 \
 		$(ANCHOR) othello BOT --opponent grhino --level 3 --games 40"
 	$(BOT) breakthrough --minutes 65 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800 \
 		$(ANCHOR) breakthrough BOT --opponent fairy-stockfish --level 10000 --games 40"
 	$(BOT) hex --after "hex(size=7)" 8 --after "hex(size=9)" 12 --minutes 18 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
-	$(BOT) "gomoku(size=9)" --minutes 28 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
+	$(BOT) "gomoku(size=9)" --minutes 65 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
 	$(BOT) go --after "go(size=7)" 20 --minutes 42 $(SHORT) --rungs random mcts:50 mcts:200 \
 		$(ANCHOR) go BOT --opponent pachi --level 1000 --games 20" \
 		$(ANCHOR) go BOT --opponent gnugo --level 10 --games 20"

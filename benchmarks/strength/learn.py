@@ -23,7 +23,7 @@ from benchmarks.strength.score import brief, network_scores
 from plyzero.machine import usable_cores
 from plyzero.network.model_loader import load_network
 from plyzero.rules.catalog import load_game
-from plyzero.run.metrics import TRAINER, read_heartbeats
+from plyzero.run.metrics import TRAINER, last_line, number, read_heartbeats
 from plyzero.run.models import list_models
 
 BESIDE = "step", "games", "positions", "generated_positions", "trained_positions"
@@ -136,8 +136,9 @@ def take(game: str, seed: int, options: Sequence[str], minutes: float, run: Path
     cores = f"{usable_cores()} of {os.cpu_count()} cores"
     result |= {"date": datetime.date.today().isoformat(), "hardware": f"{cores}, {processor()}"}
     result |= {key: beats[TRAINER][key] for key in BESIDE}
-    workers = (beat for beat in beats.values() if beat.get("role") == "selfplay")  # an evaluator too
-    return result | {"evaluations": sum(beat.get("evaluations", 0) for beat in workers)}
+    lines = {path.stem.removeprefix("worker-"): last_line(path) or {} for path in run.glob("metrics/worker-*.jsonl")}
+    workers = (each for each in (lines | beats).values() if each.get("role") == "selfplay")  # also those of past starts
+    return result | {"evaluations": int(sum(number(each, "evaluations") for each in workers))}
 
 
 def as_text(result: dict[str, Any]) -> str:
