@@ -97,7 +97,7 @@ bots: $(READY)
 		--exam $(addprefix benchmarks/strength/othello-6x6-,dev.txt test.txt) \
 		--openings benchmarks/strength/othello-6x6-drawn.txt
 	$(BOT) othello --minutes 120 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800 \
-		$(ANCHOR) othello BOT --opponent grhino --level 3 --games 40"
+		$(ANCHOR) othello BOT --opponent grhino --level 3 --games 100"
 	$(BOT) breakthrough --minutes 65 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800 \
 		$(ANCHOR) breakthrough BOT --opponent fairy-stockfish --level 10000 --games 40"
 	$(BOT) hex --after "hex(size=7)" 8 --after "hex(size=9)" 12 --minutes 18 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
