@@ -33,20 +33,20 @@ def main() -> None:
     game, rng = load_game(given.game), np.random.default_rng(given.seed)
     player = find_player(given.player, game, rng, simulations=given.simulations)
     opponent = find_player(given.opponent, game, rng)
-    total, all_distinct = Counter[int](), 0
+    total = Counter[int]()
     for move in given.moves:
         start = game.start.play(game.start.parse_action(move))
         replies = [action for action in start.legal_actions() if start.action_name(action) != "swap"]
         positions = [start.play(action) for action in rng.permutation(replies)[: given.games].tolist()]
-        results, distinct = play_all(positions, player, opponent, begins=True)
-        print(f"{move}: {_result(results, distinct)}", flush=True)
-        total, all_distinct = total + results, all_distinct + distinct
-    result = _result(total, all_distinct)
+        results, _ = play_all(positions, player, opponent, begins=True)
+        print(f"{move}: {_result(results)}", flush=True)
+        total += results
+    result = _result(total)
     print(f"{player.name} against {opponent.name}, {result.games} games, lost {result.losses}: {result}")
 
 
-def _result(results: Counter[int], distinct: int) -> MatchResult:
-    return MatchResult(results[1], results[0], results[-1], distinct)
+def _result(results: Counter[int]) -> MatchResult:
+    return MatchResult(wins=results[1], draws=results[0], losses=results[-1])
 
 
 if __name__ == "__main__":
