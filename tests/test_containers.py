@@ -73,18 +73,30 @@ def test_with_a_gpu_workers_send_their_positions_to_the_one_evaluator_that_uses_
     assert commands["trainer"][1]["device"] == "cuda"
     for name in ("selfplay", "trainer"):
         assert found[name]["command"][: len(plain[name]["command"])] == plain[name]["command"]
-    assert found["evaluator"]["extends"] == {"file": "compose.yaml", "service": "trainer"}
     gpus = {name: each.get("deploy", {}).get("resources", {}).get("reservations") for name, each in found.items()}
     (device,) = gpus["trainer"]["devices"]
     assert (device["driver"], device["count"], device["capabilities"]) == ("nvidia", 1, ["gpu"])
     assert (gpus["evaluator"], gpus["selfplay"], gpus["rater"]) == (gpus["trainer"], None, None)
-    for each in found.values():
-        assert "grpc" in each["build"]["args"]["EXTRAS"]
-        assert ("ACCELERATOR" in each["build"]["args"]) == each["image"].endswith("-cuda")
+    built = {each["image"]: each["build"]["args"] for each in found.values() if "build" in each}
+    for image, arguments in built.items():
+        assert "grpc" in arguments["EXTRAS"]
+        assert ("ACCELERATOR" in arguments) == image.endswith("-cuda")
     images = {name: each["image"] for name, each in found.items()}
     assert images["trainer"] == images["evaluator"]
-    assert images["selfplay"] == images["rater"]
+    assert images["selfplay"] == images["rater"] == images["play"]
     assert not set(images.values()) & {each["image"] for each in plain.values()}  # which are built of other parts
+
+
+@pytest.mark.parametrize("names", [["compose.yaml"], ["compose.yaml", "compose.gpu.yaml"]])
+def test_one_service_builds_each_image_so_that_no_build_replaces_the_image_of_running_containers(names: list[str]):
+    services: dict[str, dict] = {}
+    for name in names:
+        for service, each in yaml.safe_load((ROOT / name).read_text())["services"].items():
+            services[service] = services.get(service, {}) | each
+    for each in services.values():
+        assert "build" not in services.get(each.get("extends", {}).get("service"), {})  # it would be inherited
+    builds = [each["image"] for each in services.values() if "build" in each]
+    assert sorted(builds) == sorted({each["image"] for each in services.values()})
 
 
 @pytest.mark.parametrize(
@@ -218,13 +230,16 @@ def test_the_override_for_a_gpu_reserves_one_for_the_trainer_and_the_evaluator(e
     plain = json.loads(docker("compose", "config", "--format", "json"))["services"]
     files = ("-f", "compose.yaml", "-f", "compose.gpu.yaml")
     with_gpu = json.loads(docker("compose", *files, "config", "--format", "json"))["services"]
+    trainer, limits = with_gpu["trainer"], plain["trainer"]["deploy"]["resources"]["limits"]
     assert "reservations" not in plain["trainer"]["deploy"]["resources"]
     for name in ("trainer", "evaluator"):
         (device,) = with_gpu[name]["deploy"]["resources"]["reservations"]["devices"]
         assert (device["driver"], device["count"], device["capabilities"]) == ("nvidia", 1, ["gpu"])
-        assert with_gpu[name]["build"]["args"]["ACCELERATOR"] == "cuda"
-        assert with_gpu[name]["build"]["target"] == "trainer"
+        assert with_gpu[name]["deploy"]["resources"]["limits"]["memory"] == limits["memory"]
+        assert (with_gpu[name]["image"], with_gpu[name]["cpu_shares"]) == (trainer["image"], trainer["cpu_shares"])
         assert with_gpu[name]["volumes"] == plain["selfplay"]["volumes"]
+    assert (trainer["build"]["args"]["ACCELERATOR"], trainer["build"]["target"]) == ("cuda", "trainer")
+    assert "build" not in with_gpu["evaluator"]
     assert "--device=cuda" in with_gpu["trainer"]["command"]
     assert with_gpu["selfplay"]["command"] == [*plain["selfplay"]["command"], "--evaluator=127.0.0.1:8001"]
     assert "reservations" not in with_gpu["selfplay"]["deploy"]["resources"]

@@ -99,7 +99,7 @@ def measure(
         result = play_match(
             *(entrants[a], entrants[b], game.start), games=games, rng=rng, openings=openings, on_game=count
         )
-        print(f"{a} against {b}: {result}", file=sys.stderr, flush=True)
+        print(f"{a} against {b}: {result!r}", file=sys.stderr, flush=True)
         return result.score
 
     for a, b in [*pairwise(rungs), *(pairwise(players) if linked else ())]:
