@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from games.gomoku import has_row
 from plyzero.rules.board import Board, grid
-from plyzero.rules.compiled_game import CompiledGame, Record, kernel
+from plyzero.rules.compiled_game import CompiledGame, Record
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.symmetry import Symmetry, mirror_columns
 
@@ -40,7 +41,7 @@ class ConnectFour(CompiledGame, version=1):
             row += 1
         s["board"][row, action] = s["to_play"] + 1
         s["plies"] += 1
-        if four_through(s["board"], row, action):
+        if has_row(s["board"], row, action, 4, 9):
             s["result"] = s["to_play"]
         elif s["plies"] == s["board"].size:
             s["result"] = DRAW
@@ -63,20 +64,3 @@ class ConnectFour(CompiledGame, version=1):
     def render(self) -> Board:
         files = "".join(self.action_names)
         return grid(self.record["board"], rows_up=True, files=files, by_column=True, style="holes")
-
-
-@kernel
-def four_through(board: Record, row: int, column: int) -> bool:
-    """Return whether the disc on (row, column) is one of at least four in a row, in any direction."""
-    disc = board[row, column]
-    rows, columns = board.shape
-    for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
-        count = 1
-        for sign in (-1, 1):
-            r, c = row + sign * down, column + sign * right
-            while 0 <= r < rows and 0 <= c < columns and board[r, c] == disc:
-                count += 1
-                r, c = r + sign * down, c + sign * right
-        if count >= 4:
-            return True
-    return False

@@ -51,7 +51,7 @@ class Gomoku(CompiledGame, version=1):
         row, column = divmod(action, s["board"].shape[1])
         s["board"][row, column] = s["to_play"] + 1
         s["plies"] += 1
-        if five_through(s["board"], row, column, s["longest"]):
+        if has_row(s["board"], row, column, 5, s["longest"]):
             s["result"] = s["to_play"]
         elif s["plies"] == s["board"].size:
             s["result"] = DRAW
@@ -76,8 +76,8 @@ class Gomoku(CompiledGame, version=1):
 
 
 @kernel
-def five_through(board: Record, row: int, column: int, longest: int) -> bool:
-    """Return whether the stone on (row, column) is in a row of 5 to `longest` stones, in any direction."""
+def has_row(board: Record, row: int, column: int, shortest: int, longest: int) -> bool:
+    """Return whether the stone on (row, column) is in a row of `shortest` to `longest` stones, in any direction."""
     stone = board[row, column]
     rows, columns = board.shape
     for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
@@ -87,6 +87,6 @@ def five_through(board: Record, row: int, column: int, longest: int) -> bool:
             while 0 <= r < rows and 0 <= c < columns and board[r, c] == stone:
                 count += 1
                 r, c = r + sign * down, c + sign * right
-        if 5 <= count <= longest:
+        if shortest <= count <= longest:
             return True
     return False

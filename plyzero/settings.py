@@ -8,15 +8,7 @@ from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from plyzero.setting_types import (
-    MAX_INTEGER,
-    MAX_SIMULATIONS,
-    ClassName,
-    FunctionName,
-    Opponents,
-    Until,
-    parse_until,
-)
+from plyzero.setting_types import MAX_INTEGER, MAX_SIMULATIONS, ClassName, FunctionName, Opponents, Until, parse_until
 
 MAX_MODEL_BYTES: Final = (1 << 31) - 1
 """Largest size of an ONNX file, in bytes, which the format itself sets."""

@@ -25,16 +25,7 @@ from plyzero.run.adoption import Adoption
 from plyzero.run.budget import BEST, describe_end, describe_left, find_reached, note_rating
 from plyzero.run.directory import Run
 from plyzero.run.lease import Lease
-from plyzero.run.metrics import (
-    TRAINER,
-    EventFile,
-    Heartbeat,
-    NewLines,
-    Rate,
-    append_line,
-    select_scalars,
-    starting_beat,
-)
+from plyzero.run.metrics import TRAINER, EventFile, Heartbeat, NewLines, Rate, append_line, first_beat, select_scalars
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName
@@ -166,7 +157,7 @@ class Trainer(Learner):
         self._began = self._saved_at = time.monotonic()
         self.ranks: Ranks | None = None
         try:
-            beat = partial(heartbeat.beat, starting_beat(run.workers)) if heartbeat else None
+            beat = partial(heartbeat.beat, first_beat(run.workers)) if heartbeat else None
             with repeating(beat, 0.2, name="heartbeat of the start") if beat else nullcontext():
                 self._resume()
                 if devices > 1:

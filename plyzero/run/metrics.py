@@ -180,7 +180,7 @@ def _parse_heartbeat(content: bytes) -> Beat | None:
     return beat
 
 
-def starting_beat(directory: Path) -> dict[str, object]:
+def first_beat(directory: Path) -> dict[str, object]:
     """Return the fields of a trainer that starts: those of its last heartbeat in `directory`, by whose credit workers
     know whether to wait."""
     last: Mapping[str, object] = read_heartbeat(directory / f"{TRAINER}.json") or {}

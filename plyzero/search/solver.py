@@ -2,7 +2,8 @@
 
 A search with a network errs in the end of a game, where every move matters and few are left. There alpha-beta (Knuth
 and Moore, 1975) finds the exact value of each move: the values are -1, 0 and 1, so a window closes soon, and moves that
-leave the fewest replies are searched first. What it proves replaces what the search has found of the same moves.
+leave the fewest replies are searched first. Positions that several lines reach are searched once, as long as a table
+has room. What is proven replaces what the search has found of the same moves.
 """
 
 from __future__ import annotations
@@ -28,14 +29,11 @@ if TYPE_CHECKING:
 MAX_PLIES: Final = 128
 """Plies to the end of a game beyond which nothing is proven."""
 
-FIRST_SHARE: Final = 8
+FIRST_SHARE: Final = 4
 """The first move gets this part of the positions: where it is not solved by then, the game is too far from its end."""
 
-ROOM_FOR_LUCK: Final = 50.0
+ROOM_FOR_LUCK: Final = 1e5
 """A search is tried if it seems to need at most so many times the positions that it may make."""
-
-FEW: Final = 100
-"""Positions that are made to measure how long one takes."""
 
 FRAME: Final = np.dtype(
     [
@@ -45,10 +43,16 @@ FRAME: Final = np.dtype(
         ("low", "i1"),  # the window: only values above this and
         ("high", "i1"),  # below this matter to the positions above
         ("best", "i1"),  # value of the best move so far
+        ("floor", "i1"),  # `low` at first
+        ("key", "i8"),  # hash of the position
     ],
     align=True,
 )
 """A position on the path that is searched. Values are for its player to move."""
+
+BOUNDS: Final = np.dtype([("key", "i8"), ("low", "i1"), ("high", "i1")], align=True)
+"""Bounds of the value of the position with a hash, for its player to move. Of 64 bits, no two positions of a search
+have the same hash, but for a chance of one in millions."""
 
 
 class Path(NamedTuple):
@@ -59,7 +63,9 @@ class Path(NamedTuple):
     moves:  `[P, A]` int32, in the order in which they are searched.
     lines:  `[P, P]` int32, the best line from each position.
     mask:   `[A]` bool, room for legal actions.
-    ranks:  `[A]` int32, room for the ranks of moves.
+    ranks:  `[A]` int64, room for the ranks of moves.
+    cuts:   `[2, A]` int64, how often each move of each player has cut off the others of its position.
+    table:  `[T]` BOUNDS, T a power of two: the newest position whose hash ends in the bits of a place.
     """
 
     states: NDArray[np.uint8]
@@ -67,17 +73,20 @@ class Path(NamedTuple):
     moves: NDArray[np.int32]
     lines: NDArray[np.int32]
     mask: NDArray[np.bool_]
-    ranks: NDArray[np.int32]
+    ranks: NDArray[np.int64]
+    cuts: NDArray[np.int64]
+    table: NDArray[np.void]
 
 
 @cached_njit
 def solve(rules: Rules, path: Path, to_play: int, budget: int) -> tuple[int, int]:
     """Return the value of `path.states[0]` for its player to move, or UNPROVEN, and the number of positions made.
 
-    to_play: the byte of a state that holds the player to move. The line to the end is then in `path.lines[0]`.
+    to_play: the byte of a state that holds the player to move. The best line is then in `path.lines[0]`; it ends with
+    the game or at a position in the table.
     """
     path = borrowed(path)
-    states, frames, moves, lines = path.states, path.frames, path.moves, path.lines
+    states, frames, moves = path.states, path.frames, path.moves
     d, nodes = 0, 0
     frames[0]["low"], frames[0]["high"] = PROVEN_LOSS, PROVEN_WIN
     while True:
@@ -85,12 +94,14 @@ def solve(rules: Rules, path: Path, to_play: int, budget: int) -> tuple[int, int
             return UNPROVEN, nodes
         nodes += 1 + frames[d]["moves"]
         while frames[d]["next"] == frames[d]["moves"] or frames[d]["best"] >= frames[d]["high"]:
+            if frames[d]["moves"]:
+                remember(path.table, frames[d])
+                if frames[d]["next"] < frames[d]["moves"] and frames[d]["plies"] > 1:
+                    path.cuts[states[d, to_play], moves[d, frames[d]["next"] - 1]] += 1
             if d == 0:
                 return frames[0]["best"], nodes
             d -= 1
-            leave(
-                frames[d], frames[d + 1], states[d, to_play] == states[d + 1, to_play], moves[d], lines[d], lines[d + 1]
-            )
+            leave(path, d, to_play)
         frame, below = frames[d], frames[d + 1]
         copy_to(states[d + 1], states[d])
         rule_calls.play(rules, states[d + 1], moves[d, frame["next"]])
@@ -103,30 +114,62 @@ def solve(rules: Rules, path: Path, to_play: int, budget: int) -> tuple[int, int
 
 @cached_njit
 def enter(rules: Rules, path: Path, d: int, to_play: int) -> bool:
-    """Begin with position `d` of the path: its value if the game is over, else its moves; False if there are none."""
+    """Begin with position `d` of the path: its value if it is known well enough, else its moves; False without any."""
     frame, state = path.frames[d], path.states[d]
-    frame["next"], frame["plies"] = 0, 0
+    frame["next"], frame["plies"], frame["moves"], frame["floor"] = 0, 0, 0, frame["low"]
     code = rule_calls.outcome(rules, state)
     if code != ONGOING:
-        frame["moves"] = 0
         frame["best"] = PROVEN_DRAW if code == DRAW else PROVEN_WIN if code == state[to_play] else PROVEN_LOSS
         return True
+    frame["key"] = hash_of(state)
+    known = path.table[frame["key"] & (len(path.table) - 1)]
+    if d and known["key"] == frame["key"]:  # of the first position a line is wanted
+        frame["best"] = known["low"] if known["low"] >= frame["high"] else known["high"]
+        if known["low"] == known["high"] or known["low"] >= frame["high"] or known["high"] <= frame["low"]:
+            return True
     frame["best"] = PROVEN_LOSS - 1
     frame["moves"] = order_moves(rules, path, d, to_play)
     return bool(frame["moves"] > 0)
 
 
 @cached_njit
+def remember(table: NDArray[np.void], frame: Record) -> None:
+    """Store what the best value of a finished `frame` says, which is a bound if it is outside of the window."""
+    known = table[frame["key"] & (len(table) - 1)]
+    if known["key"] != frame["key"]:
+        known["key"], known["low"], known["high"] = frame["key"], PROVEN_LOSS, PROVEN_WIN
+    if frame["best"] > frame["floor"]:
+        known["low"] = max(known["low"], frame["best"])
+    if frame["best"] < frame["high"]:
+        known["high"] = min(known["high"], frame["best"])
+
+
+@cached_njit
+def hash_of(state: NDArray[np.uint8]) -> int:
+    """Return 64 bits that depend on all bytes of `state`: FNV-1a, and a last step of SplitMix64."""
+    key = -3750763034362895579
+    for k in range(len(state)):
+        key = (key ^ state[k]) * 1099511628211
+    key = (key ^ (key >> 30)) * -4658895280553007687
+    return key ^ (key >> 27)
+
+
+@cached_njit
 def order_moves(rules: Rules, path: Path, d: int, to_play: int) -> int:
-    """Put the moves of position `d` into order, and return their number: wins, then those that leave fewest replies."""
+    """Put the moves of position `d` into order, and return their number.
+
+    First those that win, then those that leave the fewest replies, of these those that have cut off the most (history
+    heuristic; Schaeffer, 1989).
+    """
     moves, ranks, mask, state, after = path.moves[d], path.ranks, path.mask, path.states[d], path.states[d + 1]
     mask[:] = False
     rule_calls.legal(rules, state, mask)
-    count = 0
+    cuts, count = path.cuts[state[to_play]], 0
     for action in range(len(mask)):
         if mask[action]:
             moves[count] = action
             count += 1
+    all_cuts = cuts.sum() + 1
     for i in range(count):
         action = moves[i]
         copy_to(after, state)
@@ -137,6 +180,7 @@ def order_moves(rules: Rules, path: Path, d: int, to_play: int) -> int:
             mask[:] = False
             rule_calls.legal(rules, after, mask)
             rank = mask.sum() - (len(mask) if after[to_play] == state[to_play] else 0)
+        rank = 1000 * rank - 999 * cuts[action] // all_cuts
         j = i  # insertion sort
         while j > 0 and ranks[j - 1] > rank:
             ranks[j], moves[j] = ranks[j - 1], moves[j - 1]
@@ -146,49 +190,35 @@ def order_moves(rules: Rules, path: Path, d: int, to_play: int) -> int:
 
 
 @cached_njit
-def leave(
-    above: Record,
-    below: Record,
-    same_player: bool,
-    moves: NDArray[np.int32],
-    line: NDArray[np.int32],
-    line_below: NDArray[np.int32],
-) -> None:
-    """Take the value of the move just searched, that of `below`, into `above`, the position before it."""
-    value = below["best"] if same_player else -below["best"]
+def leave(path: Path, d: int, to_play: int) -> None:
+    """Take the value of the move just searched, that of position `d + 1`, into position `d`, the one before it."""
+    above, below, line = path.frames[d], path.frames[d + 1], path.lines[d]
+    value = below["best"] if path.states[d, to_play] == path.states[d + 1, to_play] else -below["best"]
     if value > above["best"]:
         above["best"], above["low"] = value, max(above["low"], value)
         above["plies"] = 1 + below["plies"]
-        line[0] = moves[above["next"] - 1]
-        line[1 : above["plies"]] = line_below[: below["plies"]]
+        line[0] = path.moves[d, above["next"] - 1]
+        line[1 : above["plies"]] = path.lines[d + 1, : below["plies"]]
 
 
 @cached_njit
-def log_size(rules: Rules, path: Path) -> float:
+def log_size(rules: Rules, path: Path, to_play: int) -> float:
     """Return the logarithm of about how many positions alpha-beta makes from `path.states[0]`, as one line shows it.
 
     In the best order it needs the square root of the number of lines (Knuth and Moore). Infinite if the line does not
     end within the room of `path`.
     """
     path = borrowed(path)
-    size, state, mask = 0.0, path.states[1], path.mask
-    copy_to(state, path.states[0])
-    for ply in range(len(path.states)):
-        if rule_calls.outcome(rules, state) != ONGOING:
+    states, size = path.states, 0.0
+    for d in range(len(states) - 1):
+        if rule_calls.outcome(rules, states[d]) != ONGOING:
             return size
-        mask[:] = False
-        rule_calls.legal(rules, state, mask)
-        count = mask.sum()
+        count = order_moves(rules, path, d, to_play)
         if count == 0:
             break
         size += 0.5 * math.log(count)
-        skipped = 7919 * ply % count  # some move, always the same
-        for action in range(len(mask)):
-            if mask[action]:
-                if skipped == 0:
-                    rule_calls.play(rules, state, action)
-                    break
-                skipped -= 1
+        copy_to(states[d + 1], states[d])
+        rule_calls.play(rules, states[d + 1], path.moves[d, 7919 * d % count])  # some move, always the same
     return math.inf
 
 
@@ -207,43 +237,42 @@ def with_exact_end(position: Game, result: SearchResult, *, nodes: int, seconds:
         return result
     assert position.State.fields is not None
     rules, to_play = rule_calls.addresses(position.rules), position.State.fields["to_play"][1]
-    path = _room(position)
+    path = _room(position, nodes)
     path.states[0] = position.state
     if seconds < math.inf:
         began = perf_counter()
-        made = solve(rules, path, to_play, FEW)[1]
+        made = solve(rules, path, to_play, 100)[1]  # to measure how long one takes
         nodes = min(nodes, int(made * seconds / (perf_counter() - began)))
-    if not nodes or log_size(rules, path) > math.log(ROOM_FOR_LUCK * nodes):
+    if not nodes or log_size(rules, path, to_play) > math.log(ROOM_FOR_LUCK * nodes):
         return result
-    q, lines = result.q.copy(), [*result.principal_variations]
-    left, limit = nodes, nodes // FIRST_SHARE
+    q, lines, left = result.q.copy(), [*result.principal_variations], nodes
     order = np.argsort(-result.policy, kind="stable").tolist()
     for solved, i in enumerate(order):
-        action = int(result.actions[i])
         path.states[0] = position.state
-        position.rules.play(path.states[0], action)
+        position.rules.play(path.states[0], int(result.actions[i]))
         is_same_player = path.states[0, to_play] == position.to_play
-        value, used = solve(rules, path, to_play, min(left, limit) if solved == 0 else left)
+        value, used = solve(rules, path, to_play, left if solved else left // FIRST_SHARE)
         left -= used
         if value == UNPROVEN:
             return replace(result, q=q, principal_variations=tuple(lines))
         q[i] = value if is_same_player else -value
         if lines:
-            lines[i] = (action, *path.lines[0, : path.frames[0]["plies"]].tolist())
+            lines[i] = (int(result.actions[i]),)
+            while path.frames[0]["plies"] and value != UNPROVEN:  # a line may end at a position in the table
+                found = path.lines[0, : path.frames[0]["plies"]].tolist()
+                for action in found:
+                    position.rules.play(path.states[0], action)
+                lines[i] += tuple(found)
+                value, used = solve(rules, path, to_play, left)
+                left -= used
         if q[i] == PROVEN_WIN:
             break
     best = int(np.nanmax(q[order[: solved + 1]]))
-    return replace(
-        result,
-        q=q,
-        proven=best,
-        value=float(best),
-        draw=float(best == PROVEN_DRAW),
-        principal_variations=tuple(lines),
-    )
+    result = replace(result, q=q, principal_variations=tuple(lines))
+    return replace(result, proven=best, value=float(best), draw=float(best == PROVEN_DRAW))
 
 
-def _room(position: CompiledGame) -> Path:
+def _room(position: CompiledGame, nodes: int) -> Path:
     plies, actions = min(position.max_plies + 1, MAX_PLIES) + 1, position.num_actions
     return Path(
         states=np.zeros((plies, len(position.state)), np.uint8),
@@ -251,5 +280,7 @@ def _room(position: CompiledGame) -> Path:
         moves=np.zeros((plies, actions), np.int32),
         lines=np.zeros((plies, plies), np.int32),
         mask=np.zeros(actions, np.bool_),
-        ranks=np.zeros(actions, np.int32),
+        ranks=np.zeros(actions, np.int64),
+        cuts=np.zeros((2, actions), np.int64),
+        table=np.zeros(1 << min(22, (nodes // 4).bit_length()), BOUNDS),  # at most 64 MB
     )
