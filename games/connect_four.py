@@ -41,7 +41,7 @@ class ConnectFour(CompiledGame, version=1):
             row += 1
         s["board"][row, action] = s["to_play"] + 1
         s["plies"] += 1
-        if has_row(s["board"], row, action, 4, 9):
+        if has_row(s["board"], row, action, 4, s["board"].size):
             s["result"] = s["to_play"]
         elif s["plies"] == s["board"].size:
             s["result"] = DRAW

@@ -180,7 +180,7 @@ def order_moves(rules: Rules, path: Path, d: int, to_play: int) -> int:
             mask[:] = False
             rule_calls.legal(rules, after, mask)
             rank = mask.sum() - (len(mask) if after[to_play] == state[to_play] else 0)
-        rank = 1000 * rank - 999 * cuts[action] // all_cuts
+        rank = 1000 * rank - 999 * cuts[action] // all_cuts  # cuts weigh less than one reply
         j = i  # insertion sort
         while j > 0 and ranks[j - 1] > rank:
             ranks[j], moves[j] = ranks[j - 1], moves[j - 1]
@@ -202,23 +202,25 @@ def leave(path: Path, d: int, to_play: int) -> None:
 
 
 @cached_njit
-def log_size(rules: Rules, path: Path, to_play: int) -> float:
+def log_size(rules: Rules, path: Path) -> float:
     """Return the logarithm of about how many positions alpha-beta makes from `path.states[0]`, as one line shows it.
 
     In the best order it needs the square root of the number of lines (Knuth and Moore). Infinite if the line does not
     end within the room of `path`.
     """
     path = borrowed(path)
-    states, size = path.states, 0.0
-    for d in range(len(states) - 1):
-        if rule_calls.outcome(rules, states[d]) != ONGOING:
+    size, state, mask = 0.0, path.states[1], path.mask
+    copy_to(state, path.states[0])
+    for ply in range(len(path.states)):
+        if rule_calls.outcome(rules, state) != ONGOING:
             return size
-        count = order_moves(rules, path, d, to_play)
-        if count == 0:
+        mask[:] = False
+        rule_calls.legal(rules, state, mask)
+        moves = np.flatnonzero(mask)
+        if len(moves) == 0:
             break
-        size += 0.5 * math.log(count)
-        copy_to(states[d + 1], states[d])
-        rule_calls.play(rules, states[d + 1], path.moves[d, 7919 * d % count])  # some move, always the same
+        size += 0.5 * math.log(len(moves))
+        rule_calls.play(rules, state, moves[7919 * ply % len(moves)])  # some move, always the same
     return math.inf
 
 
@@ -243,7 +245,7 @@ def with_exact_end(position: Game, result: SearchResult, *, nodes: int, seconds:
         began = perf_counter()
         made = solve(rules, path, to_play, 100)[1]  # to measure how long one takes
         nodes = min(nodes, int(made * seconds / (perf_counter() - began)))
-    if not nodes or log_size(rules, path, to_play) > math.log(ROOM_FOR_LUCK * nodes):
+    if not nodes or log_size(rules, path) > math.log(ROOM_FOR_LUCK * nodes):
         return result
     q, lines, left = result.q.copy(), [*result.principal_variations], nodes
     order = np.argsort(-result.policy, kind="stable").tolist()
