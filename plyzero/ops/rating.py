@@ -69,18 +69,20 @@ def run_rater(run: Run, *, stop: threading.Event) -> None:
     Raises UserError if another process does.
     """
     heartbeat, file_errors = Heartbeat(*run.heartbeats("rater")), FileErrors()
+
+    def report_ratings() -> None:
+        while result := rater.poll():
+            log.log(logging.INFO if isinstance(result, Rating) else logging.WARNING, "%s", result)
+
     with only_rater(run), closing(Rater(run, share=1.0)) as rater:
         while not stop.wait(1.0):
-            result = rater.poll()
-            if isinstance(result, Rating):
-                log.info("%s", result)
-            elif result:
-                log.warning("%s", result)
+            report_ratings()
             with file_errors.skipping(run.root, "cannot be read"):
                 done, name = read_done(run), rater.unmeasured()
                 if name:
                     rater.offer(name, now=bool(done))
                 elif done and not rater.is_busy:
+                    report_ratings()
                     log.info("done: %s", done)
                     break
             heartbeat.beat({"role": "rater", "state": rater.doing or "waiting for a model"})

@@ -96,19 +96,19 @@ def train(
     view = RunView(run, began=began, notify=notify)
     done = read_done(run)
 
-    def report_models() -> ModelName | None:
+    def report_models(*, now: bool = False) -> ModelName | None:
         """Report the models that are new, and return the name of the newest one of them."""
-        reports = notify.unless_error(view.new_reports) or []
+        reports = notify.unless_error(partial(view.new_reports, now=now)) or []
         for report in reports:
             on_report(report)
         return model_of(reports[-1].fields) if reports else None
 
-    def report_rating() -> None:
-        result = rater.poll() if rater else None
-        if isinstance(result, str):
-            notify(f"warning: {result}")
-        elif result:
-            on_rating(result)
+    def report_ratings() -> None:
+        while rater and (result := rater.poll()):
+            if isinstance(result, str):
+                notify(f"warning: {result}")
+            else:
+                on_rating(result)
 
     with until_interrupted(stop), ExitStack() as ending:
         if not done:
@@ -125,13 +125,13 @@ def train(
                     return
                 if rater and workers:  # a reproducible training depends on no time: only its last model is measured
                     rater.offer(name)
-            report_rating()
+            report_ratings()
             if time.monotonic() >= next_refresh and notify.unless_error(view.refresh):
                 notify.warning(view.warning)
                 on_progress(view.describe(running, rating=rater.doing if rater else None))
                 next_refresh = time.monotonic() + BEAT_SECONDS
     with until_interrupted(stop):
-        report_models()
+        report_models(now=True)
         if notify.unless_error(view.refresh):
             notify.warning(view.warning)
         if done and not stop.is_set():
@@ -141,7 +141,7 @@ def train(
                 rater.offer(name, now=True)
                 while rater.is_busy and not stop.wait(POLL_SECONDS):
                     on_progress(f"{rater.doing}; Ctrl-C skips this")
-                report_rating()
+        report_ratings()  # also one that was completed while the processes stopped
 
 
 class Messages:
@@ -192,9 +192,12 @@ class RunView:
         self._has_model, self._sealed = False, 0
         self.warning: object = None
 
-    def new_reports(self) -> list[Report]:
-        """Return the reports of the models published since the call before; the first call returns []."""
-        if time.monotonic() < self._next_look:
+    def new_reports(self, *, now: bool = False) -> list[Report]:
+        """Return the reports of the models published since the call before; the first call returns [].
+
+        now: look also if the last look at a bucket was only seconds ago.
+        """
+        if time.monotonic() < self._next_look and not now:
             return []
         self._next_look = time.monotonic() + interval(self._run.metrics, 0.0)
         sizes = list_files(self._run.metrics)

@@ -14,7 +14,7 @@ from plyzero.ops import rating
 from plyzero.ops.rating import Rater, Rating, run_rater
 from plyzero.run.directory import Run, open_run
 from plyzero.run.metrics import TRAINER, Heartbeat, read_heartbeat
-from plyzero.run.models import list_models, publish_model, read_scores
+from plyzero.run.models import ModelName, list_models, publish_model, read_scores
 from tests.helpers.runs import small_run
 from trainer.export import untrained
 
@@ -119,3 +119,19 @@ def test_a_process_of_its_own_measures_the_newest_models_until_the_run_is_over(r
     run_rater(done, stop=threading.Event())
     assert [scores.model.step for scores in read_scores(run.metrics)] == [12, 13]
     assert read_heartbeat(run.workers / "rater.json")["state"] == "stopped"
+
+
+def test_the_score_of_the_last_model_is_logged_though_it_is_completed_between_two_looks(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def unmeasured(rater: Rater) -> ModelName | None:
+        while rater.is_busy:
+            time.sleep(0.01)
+        return look(rater)
+
+    look = Rater.unmeasured
+    monkeypatch.setattr(Rater, "unmeasured", unmeasured)
+    monkeypatch.setattr(rating, "read_done", lambda _: "12 steps")
+    with caplog.at_level("INFO"):
+        run_rater(run, stop=Mock(wait=lambda _: False))
+    assert [record.message.split(":")[0][:14] for record in caplog.records] == ["step 12 scores", "done"]

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from plyzero import files
 from plyzero.ops import processes, supervisor
 from plyzero.ops.processes import Child
+from plyzero.ops.rating import Rating
 from plyzero.ops.supervisor import REPEAT_SECONDS, ChildFailedError, Messages, Report, RunView, train
 from plyzero.run import metrics
 from plyzero.run.directory import Run, open_run
@@ -93,6 +95,37 @@ def test_models_removed_before_they_are_reported_keep_their_lines(run: Run):
     publish(run, 1)  # by a trainer before
     output = trained(run, lambda: publish(run, 2), wake_up)
     assert [report.fields["step"] for report in output.reports] == [2, 3, 4, 5]
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_last_model_is_reported_however_seldom_a_bucket_is_looked_at(run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(supervisor, "interval", lambda *_: 1000.0)
+    output = trained(run, lambda: publish(run, 2), lambda: publish(run, 3))
+    assert [report.fields["step"] for report in output.reports] == [2, 3]
+
+
+def test_ratings_completed_while_the_processes_stop_are_reported(run: Run, monkeypatch: pytest.MonkeyPatch):
+    completed: list[Rating | str] = []
+
+    @contextmanager
+    def stopping(*_: object, **__: object) -> Iterator[list[Child]]:
+        yield []
+        completed.extend([Rating(step=2, scores={}), "step 3 is not measured: it has been removed"])
+
+    monkeypatch.setattr(supervisor, "children", stopping)
+    rater = Mock(poll=lambda: completed.pop(0) if completed else None, doing=None)
+    rated, said = [], []
+    train(
+        run,
+        workers=1,
+        stop=Script(),
+        rater=rater,
+        on_report=said.append,
+        on_rating=rated.append,
+        on_message=said.append,
+    )
+    assert [rating.step for rating in rated] == [2]
+    assert said[-1] == "warning: step 3 is not measured: it has been removed"
 
 
 @pytest.mark.usefixtures("alone")
