@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Final, NamedTuple
@@ -100,7 +100,7 @@ class Rater:
         self._next_start = 0.0
         self._thread: Thread | None = None
         self._stopping = threading.Event()
-        self._results: queue.SimpleQueue[Rating | str] = queue.SimpleQueue()
+        self._results: deque[Rating | str] = deque()
         self._events = EventFile(run.tensorboard / "rating")
         self.doing: str | None = None
 
@@ -122,10 +122,7 @@ class Rater:
 
     def poll(self) -> Rating | str | None:
         """Return a rating completed since the last call, or the reason why one failed, or None."""
-        try:
-            return self._results.get_nowait()
-        except queue.Empty:
-            return None
+        return self._results.popleft() if self._results else None
 
     def close(self) -> None:
         """Cancel the measurement and wait for its thread, which would abort the interpreter if it outlived it."""
@@ -143,15 +140,15 @@ class Rater:
             for opponent in self._run.settings.measured_opponents:
                 self.doing = f"measuring step {name.step} against {opponent}"
                 scores[opponent] = self._play(opponent, network)
-            self._results.put(Rating(step=name.step, scores=scores))
+            self._results.append(Rating(step=name.step, scores=scores))
             self._write_down(name, scores)
         except (_StoppedError, FileNotFoundError):
             pass  # cancelled, or removed meanwhile: the next one is measured
         except _SlowError as error:
-            self._results.put(f"step {name.step} is not measured: {error}")
+            self._results.append(f"step {name.step} is not measured: {error}")
         except Exception as error:
             pause = 300.0  # seconds before the next one begins
-            self._results.put(f"step {name.step} is not measured: {describe_error(error, self._run.game)}")
+            self._results.append(f"step {name.step} is not measured: {describe_error(error, self._run.game)}")
         finally:
             took = self._clock() - began
             self._next_start = self._clock() + max(pause, took * (1 - self._share) / self._share)
@@ -165,7 +162,7 @@ class Rater:
         try:
             append_line(self._run.metrics / "rating.jsonl", line)
         except OSError as error:
-            self._results.put(f"the scores of step {name.step} are not written to rating.jsonl: {error.strerror}")
+            self._results.append(f"the scores of step {name.step} are not written to rating.jsonl: {error.strerror}")
 
     def _play(self, opponent: str, network: Network) -> MatchResult:
         settings, start = self._run.settings.rating, self._run.game.start

@@ -96,9 +96,9 @@ def train(
     view = RunView(run, began=began, notify=notify)
     done = read_done(run)
 
-    def report_models(*, now: bool = False) -> ModelName | None:
+    def report_models() -> ModelName | None:
         """Report the models that are new, and return the name of the newest one of them."""
-        reports = notify.unless_error(partial(view.new_reports, now=now)) or []
+        reports = notify.unless_error(view.new_reports) or []
         for report in reports:
             on_report(report)
         return model_of(reports[-1].fields) if reports else None
@@ -117,21 +117,22 @@ def train(
                 pass
             begun = children(run, workers, device=device, options=options, on_progress=on_progress, notify=notify)
             running = ending.enter_context(begun)
-        next_refresh = 0.0
+        next_look = next_refresh = 0.0
         while not done and not stop.wait(POLL_SECONDS):
             done = check_children(running, run)
-            if name := report_models():
+            if (now := time.monotonic()) >= next_look and (name := report_models()):
                 if stop_when and (network := load(run, name, notify)) and stop_when(network):
                     return
                 if rater and workers:  # a reproducible training depends on no time: only its last model is measured
                     rater.offer(name)
+            next_look = now + interval(run.metrics, 0.0) if now >= next_look else next_look
             report_ratings()
             if time.monotonic() >= next_refresh and notify.unless_error(view.refresh):
                 notify.warning(view.warning)
                 on_progress(view.describe(running, rating=rater.doing if rater else None))
                 next_refresh = time.monotonic() + BEAT_SECONDS
     with until_interrupted(stop):
-        report_models(now=True)
+        report_models()
         if notify.unless_error(view.refresh):
             notify.warning(view.warning)
         if done and not stop.is_set():
@@ -187,19 +188,12 @@ class RunView:
         self._run, self._began, self._notify = run, began, notify
         self._monitor = LivenessMonitor(run)
         self._lines: dict[str, NewLines] | None = None  # by the name of a metrics file
-        self._next_look = 0.0
         self._last: Mapping[str, object] = {}
         self._has_model, self._sealed = False, 0
         self.warning: object = None
 
-    def new_reports(self, *, now: bool = False) -> list[Report]:
-        """Return the reports of the models published since the call before; the first call returns [].
-
-        now: look also if the last look at a bucket was only seconds ago.
-        """
-        if time.monotonic() < self._next_look and not now:
-            return []
-        self._next_look = time.monotonic() + interval(self._run.metrics, 0.0)
+    def new_reports(self) -> list[Report]:
+        """Return the reports of the models published since the call before; the first call returns []."""
         sizes = list_files(self._run.metrics)
         names = fnmatch.filter(sorted(sizes), "trainer-*.jsonl")
         if self._lines is None:
