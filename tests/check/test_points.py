@@ -17,6 +17,12 @@ from tests.helpers.toys import CompiledHarvest, Harvest
 GAMES = [Harvest, CompiledHarvest, lambda: Othello(6), lambda: Go(3), DotsAndBoxes, Backgammon]
 
 
+@pytest.fixture(autouse=True)
+def no_shorter_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test here looks at the moves that show a fault, and to find fewer takes seconds."""
+    monkeypatch.setattr("plyzero.check.violations.SHORTENING_POSITIONS", 0)
+
+
 @pytest.mark.parametrize("game", GAMES)
 def test_games_with_points_keep_the_laws(game):
     assert find_violation(game, games=4) is None

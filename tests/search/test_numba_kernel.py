@@ -16,28 +16,21 @@ from plyzero.search.numba_kernel import cached_njit, check_numba, is_compiled, k
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-VISITS = """
+POLICY = """
 import numpy as np
-from games.tic_tac_toe import TicTacToe
-from plyzero.search.evaluators import Evaluation
-from plyzero.search.batches import advance_all
-from plyzero.search.slots import search
-from plyzero.settings import SearchSettings
+from plyzero.search.policy import policy_target
+from plyzero.search.tree import GUMBEL, UNPROVEN
 
-def evaluate(batch):
-    n = len(batch.observations)
-    return Evaluation(np.tile(np.arange(9, dtype=np.float32) / 4, (n, 1)), np.tile(np.float32([0.3, 0.3, 0.4]), (n, 1)))
-
-(found,) = search([TicTacToe()], evaluate, simulations=60, settings=SearchSettings(algorithm="puct"))
-print(found.visits.tolist(), sum(advance_all.stats.cache_hits.values()))
+visits, thirds, q = np.int32([3, 0, 1]), np.full(3, 1 / 3), np.array([0.5, np.nan, -0.2])
+print(policy_target(GUMBEL, visits, thirds, q, 0.1, UNPROVEN, 50.0, 0.1), sum(policy_target.stats.cache_hits.values()))
 """
 
 
-def visits(copy: Path) -> tuple[str, bool]:
-    """Return the visits that the kernel in `copy` makes, and whether its machine code came from the cache."""
+def policy(copy: Path) -> tuple[str, bool]:
+    """Return the policy that the kernel in `copy` makes, and whether its machine code came from the cache."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     done = subprocess.run(
-        [sys.executable, "-c", VISITS],
+        [sys.executable, "-c", POLICY],
         env={**environment, "PYTHONPATH": str(copy)},
         cwd=copy,
         capture_output=True,
@@ -61,22 +54,20 @@ def test_it_is_known_whether_the_search_is_compiled(tmp_path: Path, monkeypatch:
     assert not is_compiled()
 
 
-@pytest.mark.slow
 def test_an_edit_of_one_kernel_file_is_seen_by_functions_compiled_in_another(tmp_path: Path):
-    for package in ("plyzero", "games"):
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
-    selection = tmp_path / "plyzero" / "search" / "selection.py"
-    text, times = selection.read_text(), selection.stat()
-    before, was_cached = visits(tmp_path)
+    shutil.copytree(ROOT / "plyzero", tmp_path / "plyzero", ignore=shutil.ignore_patterns("__pycache__"))
+    gumbel = tmp_path / "plyzero" / "search" / "gumbel.py"
+    text, times = gumbel.read_text(), gumbel.stat()
+    before, was_cached = policy(tmp_path)
     assert not was_cached
-    assert visits(tmp_path) == (before, True)
-    selection.write_text(text.replace('/ (1 + edge["visits"])', '/ (9 + edge["visits"])'))
-    assert selection.read_text() != text
-    os.utime(selection, ns=(times.st_atime_ns, times.st_mtime_ns))  # the times of files do not matter
-    after, was_cached = visits(tmp_path)
+    assert policy(tmp_path) == (before, True)
+    gumbel.write_text(text.replace("(c_visit + max_visits)", "(c_visit - max_visits)"))
+    assert gumbel.read_text() != text
+    os.utime(gumbel, ns=(times.st_atime_ns, times.st_mtime_ns))  # the times of files do not matter
+    after, was_cached = policy(tmp_path)
     assert after != before
     assert not was_cached
-    caches = list((tmp_path / "plyzero" / "search" / "__pycache__").glob("batches.advance_all-*.machinecode"))
+    caches = list((tmp_path / "plyzero" / "search" / "__pycache__").glob("policy.policy_target-*.machinecode"))
     assert len(caches) == 1, "the cache of the older kernel is removed"
 
 
