@@ -1,7 +1,7 @@
 # make demo         train tic-tac-toe until the network cannot be beaten, and prove it
 # make test         the test suite, ruff, mypy and the schemas
 # make test-slow    the tests that take minutes: real processes, SIGKILL, a wheel in an empty environment
-# make test-memory  the tests that run machine code, with an allocator that notices writes past the end of a block
+# make test-memory  the tests that run machine code, with bounds checked and blocks of memory guarded
 # make test-newer   tests on Debian 13's Python, where it can be installed (root, debootstrap)
 # make servers      NVIDIA Triton and MLServer in environments of their own, for a slow test of the client
 # make soak         an hour of random kills, crashes and restarts
@@ -31,14 +31,13 @@ test: $(READY) lint
 test-slow: $(READY)
 	$(BIN)/pytest -m slow --numprocesses 4 --dist worksteal --durations 25
 
-# First the machine code as it always is, under an allocator that guards its blocks; then with the bounds of arrays checked.
-MEMORY := $(BIN)/python -m pytest -m "not slow and not soak" --numprocesses auto --dist worksteal tests/games tests/search
+# The bounds of arrays are checked, and the allocator guards its blocks against what has no bounds, such as copies.
 test-memory: $(READY)
 	mkdir -p build
 	$(CC) -O1 -shared -fPIC -fno-builtin -Wall -Wextra -o build/guard.so tests/helpers/guard.c -lpthread
-	LD_PRELOAD=$(CURDIR)/build/guard.so $(MEMORY) tests/selfplay tests/rules/test_openspiel.py \
-		-p tests.helpers.guard --deselect tests/selfplay/test_benchmark.py
-	NUMBA_BOUNDSCHECK=1 $(MEMORY)
+	LD_PRELOAD=$(CURDIR)/build/guard.so NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -p tests.helpers.guard \
+		-m "not slow and not soak" --numprocesses auto --dist worksteal --deselect tests/selfplay/test_benchmark.py \
+		tests/games tests/search tests/selfplay tests/rules/test_openspiel.py
 
 # What is most likely to differ: the trainer, what compiles, and what reads signatures, annotations and files.
 NEWER := build/newer-python

@@ -48,7 +48,7 @@ def test_connect_four_on_a_small_board_is_learned_against_its_solved_table(tmp_p
     game = load_game("connect-four(rows=4, columns=4)")
     exam = exam_of_random_games(game, count=300)
     by_chance = share_of_best_moves(RandomPlayer(np.random.default_rng(0)), exam)
-    network = learn(create_run(tmp_path / "r", game, options=OPTIONS), models=12, full=1000)
+    network = learn(create_run(tmp_path / "r", game, options=OPTIONS), models=10, full=1000)
     raw, searching = (
         share_of_best_moves(Bot("bot", game, network, simulations=n, settings=SearchSettings()), exam) for n in (0, 64)
     )

@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from plyzero.run.models import list_models
-from tests.helpers.cli import plyzero_process
+from tests.helpers.cli import plyzero_process, shown
 from tests.helpers.runs import SMALL
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def trained(out: Path) -> Trained:
     assert done.returncode == 0, done.stderr
     assert "done: 50 steps" in done.stdout
     root = out / "run"
-    games = plyzero_process("replay", "export", "--run", str(root)).stdout.splitlines()
+    games = shown("replay", "export", "--run", str(root)).splitlines()
     models = [(name, onnx.load(root / "models" / str(name))) for name in list_models(root / "models")]
     graphs = [model.graph.SerializeToString(deterministic=True) for _, model in models]
     with (out / "train.csv").open() as file:

@@ -149,11 +149,7 @@ def rule_answers(position: Game) -> Answers:
     if answers["outcome()"] is not None and position.final_planes:
         answers["final_board()"] = np.asarray(position.final_board(), np.float32).tobytes()
     if answers["outcome()"] is None:  # nothing calls these for a finished position
-        answers |= {
-            "to_play": position.to_play,
-            "observe()": observation_bytes(position),
-            "key()": position.key(),
-        }
+        answers |= {"to_play": position.to_play, "observe()": observation_bytes(position), "key()": position.key()}
     return answers
 
 

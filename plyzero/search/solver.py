@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.compiled_game import CompiledGame, Rules
+from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.search import rule_calls
 from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
@@ -29,11 +30,15 @@ if TYPE_CHECKING:
 MAX_PLIES: Final = 128
 """Plies to the end of a game beyond which nothing is proven."""
 
-FIRST_SHARE: Final = 4
-"""The first move gets this part of the positions: where it is not solved by then, the game is too far from its end."""
+LINES: Final = 8
+"""Random lines to the end of the game, which show how many positions a search needs."""
 
-ROOM_FOR_LUCK: Final = 1e5
-"""A search is tried if it seems to need at most so many times the positions that it may make."""
+ROOM_FOR_LUCK: Final = 500.0
+"""The end is near by a line that shows at most so many times the positions which may be made."""
+
+FIRST_SHARE: Final = (4, 256)
+"""The first move gets this part of the positions where the end is near by all lines, and where it is by some of them.
+Where it is not solved by then, the end is too far."""
 
 FRAME: Final = np.dtype(
     [
@@ -202,32 +207,34 @@ def leave(path: Path, d: int, to_play: int) -> None:
 
 
 @cached_njit
-def log_size(rules: Rules, path: Path) -> float:
-    """Return the logarithm of about how many positions alpha-beta makes from `path.states[0]`, as one line shows it.
+def near_ends(rules: Rules, path: Path, positions: float) -> int:
+    """Return by how many of LINES random lines alpha-beta needs at most so many `positions` from `path.states[0]`.
 
-    In the best order it needs the square root of the number of lines (Knuth and Moore). Infinite if the line does not
-    end within the room of `path`.
+    In the best order it needs the square root of the number of lines (Knuth and Moore).
     """
     path = borrowed(path)
-    size, state, mask = 0.0, path.states[1], path.mask
-    copy_to(state, path.states[0])
-    for ply in range(len(path.states)):
-        if rule_calls.outcome(rules, state) != ONGOING:
-            return size
-        mask[:] = False
-        rule_calls.legal(rules, state, mask)
-        moves = np.flatnonzero(mask)
-        if len(moves) == 0:
-            break
-        size += 0.5 * math.log(len(moves))
-        rule_calls.play(rules, state, moves[7919 * ply % len(moves)])  # some move, always the same
-    return math.inf
+    most, near, state, mask = math.log(positions), 0, path.states[1], path.mask
+    for line in range(LINES):
+        size = 0.0
+        copy_to(state, path.states[0])
+        for ply in range(len(path.states)):
+            if rule_calls.outcome(rules, state) != ONGOING:
+                near += 1
+                break
+            mask[:] = False
+            rule_calls.legal(rules, state, mask)
+            moves = np.flatnonzero(mask)
+            size += 0.5 * math.log(max(len(moves), 1))
+            if len(moves) == 0 or size > most:
+                break
+            rule_calls.play(rules, state, moves[random_bits(np.uint64(line), ply) % len(moves)])
+    return near
 
 
 def with_exact_end(position: Game, result: SearchResult, *, nodes: int, seconds: float = math.inf) -> SearchResult:
     """Return `result`, of a search of `position`, with the values that alpha-beta proves.
 
-    nodes:   positions that it may make; where it seems to need many more, it is not tried.
+    nodes:   positions that it may make; where it seems to need many more, few or none are tried.
     seconds: time that it may take: it makes no more positions than seem to fit.
 
     The moves are solved from the best to the worst. A win ends this, and so does the first move whose value is not
@@ -245,15 +252,16 @@ def with_exact_end(position: Game, result: SearchResult, *, nodes: int, seconds:
         began = perf_counter()
         made = solve(rules, path, to_play, 100)[1]  # to measure how long one takes
         nodes = min(nodes, int(made * seconds / (perf_counter() - began)))
-    if not nodes or log_size(rules, path) > math.log(ROOM_FOR_LUCK * nodes):
+    if not nodes or not (near := near_ends(rules, path, ROOM_FOR_LUCK * nodes)):
         return result
+    first = nodes // FIRST_SHARE[near < LINES]
     q, lines, left = result.q.copy(), [*result.principal_variations], nodes
     order = np.argsort(-result.policy, kind="stable").tolist()
     for solved, i in enumerate(order):
         path.states[0] = position.state
         position.rules.play(path.states[0], int(result.actions[i]))
         is_same_player = path.states[0, to_play] == position.to_play
-        value, used = solve(rules, path, to_play, left if solved else left // FIRST_SHARE)
+        value, used = solve(rules, path, to_play, left if solved else first)
         left -= used
         if value == UNPROVEN:
             return replace(result, q=q, principal_variations=tuple(lines))

@@ -39,7 +39,7 @@ def rows_of(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
 @pytest.mark.slow
 def test_one_command_trains_evaluates_and_averages_and_again_does_nothing(tmp_path: Path):
     out = tmp_path / "ttt"
-    options = ["runs=2", "minutes=0.2", "games=10", "ladder_games=10", "opponents=random", "opponents=mcts:20"]
+    options = ["runs=2", "steps=20", "games=10", "ladder_games=10", "opponents=random", "opponents=mcts:20"]
     options += ["workers=1", f"settings={' '.join((*SMALL, 'rating.games=4'))}"]
     command = [*offline(), sys.executable, "-m", "plyzero", "experiment", "run", "tic-tac-toe", "--out", str(out)]
     command += [part for each in options for part in ("-p", each)]

@@ -78,7 +78,7 @@ def test_a_module_in_a_run_is_not_imported_however_found(
 
 @pytest.mark.slow
 def test_a_training_in_its_run_directory_imports_nothing_from_there(tmp_path: Path):
-    run = small_run(tmp_path / "r", "tic-tac-toe")
+    run = small_run(tmp_path / "r", "tic-tac-toe", "rating.games=2")
     for name in ("watchdog", "onnx", "zarr"):
         (run.root / f"{name}.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'harm')!r})\n")
     command = ["train", "tic-tac-toe", "--run", ".", "--workers", "1", "--minutes", "0.05"]
