@@ -35,7 +35,7 @@ test-slow: $(READY)
 test-memory: $(READY)
 	mkdir -p build
 	$(CC) -O1 -shared -fPIC -fno-builtin -Wall -Wextra -o build/guard.so tests/helpers/guard.c -lpthread
-	LD_PRELOAD=$(CURDIR)/build/guard.so NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -p tests.helpers.guard \
+	LD_PRELOAD=$(CURDIR)/build/guard.so NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -p tests.helpers.guard \
 		-m "not slow and not soak" --numprocesses auto --dist worksteal --deselect tests/selfplay/test_benchmark.py \
 		tests/games tests/search tests/selfplay tests/rules/test_openspiel.py
 
