@@ -31,14 +31,14 @@ MAX_PLIES: Final = 128
 """Plies to the end of a game beyond which nothing is proven."""
 
 LINES: Final = 8
-"""Random lines to the end of the game, which show how many positions a search needs."""
+"""Random lines to the end of the game, each of which suggests how many positions alpha-beta makes."""
 
 ROOM_FOR_LUCK: Final = 500.0
-"""The end is near by a line that shows at most so many times the positions which may be made."""
+"""The end is near by a line that suggests at most so many times the positions that may be made."""
 
 FIRST_SHARE: Final = (4, 256)
-"""The first move gets this part of the positions where the end is near by all lines, and where it is by some of them.
-Where it is not solved by then, the end is too far."""
+"""The first move gets this part of the positions if the end is near by all LINES, and if it is near by some of them.
+If it is not solved by then, the end is too far."""
 
 FRAME: Final = np.dtype(
     [
@@ -208,9 +208,9 @@ def leave(path: Path, d: int, to_play: int) -> None:
 
 @cached_njit
 def near_ends(rules: Rules, path: Path, positions: float) -> int:
-    """Return by how many of LINES random lines alpha-beta needs at most so many `positions` from `path.states[0]`.
+    """Return how many of LINES random lines from `path.states[0]` suggest that alpha-beta makes at most `positions`.
 
-    In the best order it needs the square root of the number of lines (Knuth and Moore).
+    A line with b, c, d ... legal moves suggests √(b · c · d ...), as of moves in the best order (Knuth and Moore).
     """
     path = borrowed(path)
     most, near, state, mask = math.log(positions), 0, path.states[1], path.mask
