@@ -17,14 +17,7 @@ from typing import Final
 from experiments.definition import Definition, TaskDefinition, Value, text_of
 from plyzero.errors import UserError, nearest, shown
 
-OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
-    ">=": ge,
-    "<=": le,
-    "==": eq,
-    "!=": ne,
-    ">": gt,
-    "<": lt,
-}
+OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {">=": ge, "<=": le, "==": eq, "!=": ne, ">": gt, "<": lt}
 
 OUR_VARIABLES: Final = ("run", "out", "previous", "all")
 """Variables of commands: the directory of the run, the output of the task, the earlier runs, all runs."""

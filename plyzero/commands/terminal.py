@@ -18,6 +18,7 @@ from plyzero.play.players import Bot, Player, begin_game, choices
 from plyzero.play.session import SIDES, Session
 from plyzero.play.strength import introduction
 from plyzero.rules.chance import first_decision
+from plyzero.search.numba_kernel import is_plain_python
 from plyzero.search.slots import at_intervals
 from plyzero.threads import Thread
 
@@ -83,9 +84,10 @@ class Terminal:
             self.say("")
 
     def warm_up(self) -> None:
-        """Search once in the background, so that everything is compiled before the bot's first move."""
+        """Search once in the background, so that everything is loaded before the bot's first move."""
         with suppress(Exception):  # the bot's first move raises the error again
-            if isinstance(self.bot, Bot) and not self.bot.clock:  # else it has searched already
+            # With a clock it has searched already; as plain Python it would slow down the bot's first move.
+            if isinstance(self.bot, Bot) and not self.bot.clock and not is_plain_python():
                 self.bot.choose(first_decision(self.session.game.start))
 
     def show_board(self) -> None:
@@ -167,7 +169,7 @@ class Terminal:
 
     def search(self, position: Game, bot: Bot) -> SearchResult:
         """Return the bot's search result for `position`; show the progress of the search meanwhile."""
-        with show_progress("searching; the search is compiled first after an installation or update") as report:
+        with show_progress(f"searching{' as plain Python' * is_plain_python()}") as report:
 
             def show(slots: SearchSlots) -> None:
                 best = position.action_name(slots.result(0).best_action())

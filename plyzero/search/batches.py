@@ -12,9 +12,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.search import tree
 from plyzero.search.evaluation_cache import remember
 from plyzero.search.mcts import backup, edges_below, set_evaluation, simulate
-from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
+from plyzero.search.numba_kernel import borrowed, cached_njit
 from plyzero.search.tree import BACKUP, DONE, GUMBEL, NETWORK, NO_NODE, READ, ROLL, SELECT, Record, Records, Trees
 
 VIRTUAL_LOSS: Final = 0.3
@@ -43,7 +44,7 @@ def advance_all(trees: Trees, leaves: Records, logits: NDArray[np.float32], wdl:
             if collects:
                 slot["row"], slot["leaf"], slot["phase"] = row, leaves[row]["node"], NETWORK
                 slot["leaf_parent"], slot["leaf_edge"] = nodes[slot["leaf"]]["parent"], nodes[slot["leaf"]]["edge"]
-                copy_to(trees.observations[b], trees.batch[row])
+                tree.copy_to(trees.observations[b], trees.batch[row])
             take_answer(trees, b, logits, wdl)
             if collects and slot["phase"] == BACKUP:
                 backup(slot, nodes, edges, trees.settings[0])
@@ -53,7 +54,7 @@ def advance_all(trees: Trees, leaves: Records, logits: NDArray[np.float32], wdl:
         while True:
             simulate(trees, b)
             if collects and slot["phase"] == NETWORK and slot["leaf"] < slot["nodes"]:
-                copy_to(trees.batch[slot["row"]], trees.observations[b])
+                tree.copy_to(trees.batch[slot["row"]], trees.observations[b])
                 collect(slot, nodes, edges, leaves, trees.schedules[b])
             if collects and slot["phase"] == SELECT and slot["row"] and slot["simulations"] >= began + len(leaves):
                 slot["phase"] = NETWORK  # else simulations that end at proven edges could go on without end
@@ -150,5 +151,5 @@ def join_batch(trees: Trees, b: int, row: int) -> int:
     if trees.slots[b]["phase"] != NETWORK:
         return row
     trees.slots[b]["row"] = row
-    copy_to(trees.batch[row], trees.observations[b])
+    tree.copy_to(trees.batch[row], trees.observations[b])
     return row + 1

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.search import rule_calls, tree
 from plyzero.search.evaluation_cache import ABSENT, find, recall
-from plyzero.search.numba_kernel import cached_njit, copy_to
+from plyzero.search.numba_kernel import cached_njit
 from plyzero.search.policy import utility
 from plyzero.search.selection import (
     expectation,
@@ -37,7 +37,7 @@ from plyzero.search.selection import (
     select_puct,
     set_priors,
 )
-from plyzero.search.tree import Record, Records, Trees
+from plyzero.search.tree import Record, Records, Trees, copy_to
 
 if TYPE_CHECKING:
     from plyzero.rules.compiled_game import Rules

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 import numba
-import numpy as np
 from llvmlite.ir import IRBuilder, Value
 from numba import types
 from numba.core.cgutils import get_null_value
 from numba.core.cpu import CPUContext
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic, overload, register_jitable
-from numpy.typing import NDArray
 
 from plyzero.errors import UserError
 from plyzero.rules.counter_rng import murmur_finalizer, random_bits
@@ -73,6 +71,11 @@ for _function in (murmur_finalizer, random_bits):
     register_jitable(_function)  # plain Python, which compiled code may call
 
 
+def is_plain_python() -> bool:
+    """Return whether the search runs as plain Python in this process: no kernel is compiled or read from disk."""
+    return bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
+
+
 def is_compiled() -> bool:
     """Return whether a process that imports the search now will find its machine code on disk."""
     digest = kernel_digest(PACKAGE / "search" / "mcts.py")
@@ -99,17 +102,6 @@ def borrowed(value: T) -> T:
     search, which slices at every step, that took half of the time.
     """
     return value
-
-
-@cached_njit
-def copy_to(target: NDArray[np.generic], source: NDArray[np.generic]) -> None:
-    """Assign `target[...] = source`, two contiguous arrays of the same size.
-
-    NumPy's assignment also broadcasts, which is slower here and takes four seconds longer to compile.
-    """
-    flat_target, flat_source = target.reshape(-1), source.reshape(-1)
-    for i in range(len(flat_target)):
-        flat_target[i] = flat_source[i]
 
 
 @overload(borrowed, strict=False)

@@ -10,7 +10,6 @@ import functools
 from collections.abc import Sequence
 from typing import cast
 
-import numba
 import numpy as np
 from llvmlite.ir import IRBuilder, Value
 from numba import types
@@ -24,7 +23,7 @@ from plyzero.rules.chance import roll_at, roll_random
 from plyzero.rules.compiled_game import CHANCES, LEGAL, OBSERVE, OUTCOME, PLAY, SCORE, Rules
 from plyzero.rules.game import ONGOING
 from plyzero.rules.machine_code import Function, Internal
-from plyzero.search.numba_kernel import Implementation, cached_njit
+from plyzero.search.numba_kernel import Implementation, cached_njit, is_plain_python
 
 for _function in (roll_at, roll_random):
     register_jitable(_function)  # plain Python, which compiled code may call
@@ -33,7 +32,7 @@ for _function in (roll_at, roll_random):
 @functools.cache
 def addresses(rules: Rules) -> Rules:
     """Return what the functions below take as their first argument: `rules`, or in compiled code their addresses."""
-    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    if is_plain_python():
         return rules
     return cast(Rules, np.array([_address(rule) for rule in rules]))
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,8 +20,8 @@ from plyzero.rules.compiled_game import CompiledGame, Rules
 from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.search import rule_calls
-from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
-from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN, UNPROVEN, Record
+from plyzero.search.numba_kernel import borrowed, cached_njit, is_plain_python
+from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN, UNPROVEN, Record, copy_to
 
 if TYPE_CHECKING:
     from plyzero.search.slots import SearchResult
@@ -240,7 +239,7 @@ def with_exact_end(position: Game, result: SearchResult, *, nodes: int, seconds:
     The moves are solved from the best to the worst. A win ends this, and so does the first move whose value is not
     proven. Nothing changes for games with dice or in plain Python, nor without simulations: that is the raw network.
     """
-    if not isinstance(position, CompiledGame) or position.num_chances or numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    if not isinstance(position, CompiledGame) or position.num_chances or is_plain_python():
         return result
     if not nodes or not result.simulations or result.proven != UNPROVEN:
         return result

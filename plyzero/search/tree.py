@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.search.evaluation_cache import Cache
+from plyzero.search.numba_kernel import cached_njit
 
 if TYPE_CHECKING:
     from plyzero.rules.compiled_game import Rules
+    from plyzero.search.evaluation_cache import Cache
 
 NO_NODE: Final = -1
 """The parent of the root, and the child of an edge that no simulation has taken yet."""
@@ -201,3 +202,14 @@ class Trees(NamedTuple):
     cache: Cache
     settings: NDArray[np.void]
     rules: Rules
+
+
+@cached_njit
+def copy_to(target: NDArray[np.generic], source: NDArray[np.generic]) -> None:
+    """Assign `target[...] = source`, two contiguous arrays of the same size.
+
+    NumPy's assignment also broadcasts, which is slower here and takes four seconds longer to compile.
+    """
+    flat_target, flat_source = target.reshape(-1), source.reshape(-1)
+    for i in range(len(flat_target)):
+        flat_target[i] = flat_source[i]

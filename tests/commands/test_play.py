@@ -1,6 +1,9 @@
 """Playing at the terminal: what is typed, what is shown, what is kept."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -273,3 +276,26 @@ def test_against_names_the_opponent_alone():
         "plyzero: --against names the opponent; omit --run, --net, --simulations and --level\n"
     )
     assert "the bot is alphabeta:2." in plyzero("play", "tic-tac-toe", "--against", "alphabeta:2", text="").stdout
+
+
+NOT_COMPILED = """
+import sys
+from plyzero.commands import play
+from plyzero.ops import processes
+
+processes.start_beside = lambda *command: print("beside:", *command)
+play._begin_at_once("tic-tac-toe")
+from plyzero.play import players
+modules = [module for name, module in sys.modules.items() if name.startswith(("plyzero.", "games."))]
+print([name for module in modules for name, value in vars(module).items() if hasattr(value, "py_func")])
+"""
+
+
+def test_until_another_process_has_compiled_the_search_nothing_is_compiled_here(tmp_path: Path):
+    """It would wait for that process: only one at a time compiles on a machine."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", NOT_COMPILED]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    beside, _, compiled = done.stdout.splitlines()
+    assert beside == "beside: match mcts:4 random --game tic-tac-toe --games 2"
+    assert compiled == "[]"
