@@ -12,7 +12,7 @@ from examples import demo
 from plyzero.run.metrics import read_heartbeats
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments
-from tests.helpers.cli import plyzero, plyzero_process
+from tests.helpers.cli import plyzero_process
 from tests.helpers.runs import SMALL
 from tests.helpers.surroundings import is_running, wait_until
 
@@ -97,6 +97,6 @@ def test_a_budget_ends_every_process_and_a_larger_one_continues(tmp_path: Path):
     assert "scores" not in again  # it has been measured
     assert len(fences(tmp_path / "r" / "models")) == 1
     for command in (["wait"], ["selfplay"], ["trainer"]):
-        assert "20 steps" in plyzero(*command, "--run", root).stdout
+        assert "20 steps" in plyzero_process(*command, "--run", root).stdout
     assert "done: 30 steps" in train("--steps", "30")
     assert len(fences(tmp_path / "r" / "models")) == 2
