@@ -28,6 +28,8 @@ def in_namespace(change: str, root: Path) -> list[str]:
 
     root: $RUN in the environment.
     """
+    if not change:
+        return []
     words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'{change} && exec "$@"', "sh"]
     if (
         not shutil.which("unshare")
@@ -46,12 +48,20 @@ def run(tmp_path: Path) -> Run:
 
 
 @pytest.mark.slow
-def test_check_train_play_and_analyze_work_without_what_macos_lacks_inotify_a_home_and_utf8(tmp_path: Path, run: Run):
-    prefix = in_namespace(f"{NO_INOTIFY} && {NO_PROC}", run.root)
+@pytest.mark.parametrize(
+    ("missing", "change", "environment"),
+    [
+        pytest.param(MACOS, NO_PROC, {}, id="what macOS lacks"),
+        pytest.param("", NO_INOTIFY, NO_HOME | ASCII, id="inotify instances, a home and UTF-8"),
+    ],
+)
+def test_check_train_play_and_analyze_work(
+    tmp_path: Path, run: Run, missing: str, change: str, environment: dict[str, str]
+):
+    prefix = in_namespace(change, run.root)
 
     def plyzero(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
-        environment = NO_HOME | ASCII
-        done = plyzero_without(MACOS, *arguments, cwd=tmp_path, text=text, prefix=prefix, environment=environment)
+        done = plyzero_without(missing, *arguments, cwd=tmp_path, text=text, prefix=prefix, environment=environment)
         assert (done.returncode, "Traceback" in done.stdout + done.stderr) == (0, False), (done.stdout, done.stderr)
         return done
 
@@ -60,7 +70,7 @@ def test_check_train_play_and_analyze_work_without_what_macos_lacks_inotify_a_ho
     assert "saved. To continue" in trained.stdout
     for log in run.logs.iterdir():
         odd = [line for line in log.read_text().splitlines() if "WARNING" in line or "Traceback" in line]
-        assert all("no file events" in line for line in odd), odd
+        assert all("no file events" in line and change == NO_INOTIFY for line in odd), odd
     assert "The bot plays" in plyzero("play", "tic-tac-toe", "--run", "r", text="b2\n").stdout
     answer = plyzero("analyze", "tic-tac-toe", "--run", "r", text='{"id": 1, "moves": ["b2"]}\n').stdout
     assert '"id": 1' in answer

@@ -31,6 +31,7 @@ def test_the_notebook_trains_and_evaluates_a_class_that_no_file_holds(tmp_path: 
     assert "different games among the 20" in match
     assert best == "take 3, value 1.00\n"
     assert read_run(tmp_path / "runs" / "nim").identity == "__main__:Nim v1"
+    assert executed(tmp_path) == [match, best]  # the budget is reached: there is no progress
 
 
 def executed(folder: Path) -> list[str]:

@@ -120,12 +120,13 @@ def train(
         next_look = next_refresh = 0.0
         while not done and not stop.wait(POLL_SECONDS):
             done = check_children(running, run)
-            if (now := time.monotonic()) >= next_look and (name := report_models()):
-                if stop_when and (network := load(run, name, notify)) and stop_when(network):
+            if time.monotonic() >= next_look:
+                next_look = time.monotonic() + interval(run.metrics, 0.0)
+                name = report_models()
+                if name and stop_when and (network := load(run, name, notify)) and stop_when(network):
                     return
-                if rater and workers:  # a reproducible training depends on no time: only its last model is measured
+                if name and rater and workers:  # a reproducible training depends on no time: its last model is measured
                     rater.offer(name)
-            next_look = now + interval(run.metrics, 0.0) if now >= next_look else next_look
             report_ratings()
             if time.monotonic() >= next_refresh and notify.unless_error(view.refresh):
                 notify.warning(view.warning)
