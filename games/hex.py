@@ -128,9 +128,15 @@ def swap_stones(board: Record) -> None:
 @kernel
 def fill(board: Record, row: int, column: int, stone: int) -> None:
     """Write `stone` to the cell and to all stones of its player that are connected to it."""
-    board[row, column] = stone
-    for down, right in NEIGHBOURS:
-        r, c = row + down, column + right
-        inside = 0 <= r < len(board) and 0 <= c < len(board)
-        if inside and board[r, c] != stone and board[r, c] & PLAYER == stone & PLAYER:
-            fill(board, r, c, stone)
+    size = len(board)
+    to_visit, waiting = np.empty(size * size, np.int64), 1
+    board[row, column], to_visit[0] = stone, row * size + column
+    while waiting:
+        waiting -= 1
+        cell = to_visit[waiting]
+        for down, right in NEIGHBOURS:
+            r, c = cell // size + down, cell % size + right
+            inside = 0 <= r < size and 0 <= c < size
+            if inside and board[r, c] != stone and board[r, c] & PLAYER == stone & PLAYER:
+                board[r, c], to_visit[waiting] = stone, r * size + c
+                waiting += 1

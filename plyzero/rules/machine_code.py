@@ -7,6 +7,7 @@ from disk define the same name, the first one loaded serves both. Here
 
 * a file is named by a digest of everything that its code follows from, and begins with a checksum;
 * the numbers of this process begin at random, so that no other process gives the same name;
+* the texts of errors, whose names have no such number, are private to the function that raises them;
 * a function is kept only if every name that it defines has such a number (`shares_no_name`).
 """
 
@@ -38,6 +39,7 @@ from llvmlite.binding import Linkage, ModuleRef
 from numba.core import config
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import CompileResultCacheImpl, NullCache, _Cache
+from numba.core.callconv import CPUCallConv
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
@@ -45,7 +47,7 @@ from numba.core.typing.templates import Signature
 
 WAIT_SECONDS: Final = 60.0  # for another process that compiles; then this one compiles, too
 POLL_SECONDS: Final = 0.05  # between two looks whether it has
-MOST_FILES: Final = 500  # kept in a directory: the most recently written ones
+MOST_FILES: Final = 2000  # kept in a directory: the most recently used ones
 
 LIBRARIES: Final = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator"})
 """Modules whose content follows from the versions of Python, Numba and NumPy."""
@@ -70,7 +72,7 @@ def keep(dispatcher: Internal, name: str, content: object, *, one_content: bool 
 
     name:        what the files' names begin with.
     content:     what the code follows from, besides the signature, the processor and VERSIONS; plain values.
-    one_content: remove what other contents have left under the same name.
+    one_content: remove what other contents have left under the same name beside the sources.
     """
     try:
         dispatcher._cache = _KeptCode(dispatcher.py_func, name, digest_of(content), one_content)
@@ -119,13 +121,16 @@ class _KeptCode(_Cache):
     def load_overload(self, sig: Signature, target_context: Internal) -> CompileResult | None:
         """Return what is kept, or None where that is nothing, is damaged, or is of another processor."""
         target_context.refresh()
+        path = self._path(sig, target_context.codegen())
         try:
-            kept = self._path(sig, target_context.codegen()).read_bytes()
+            kept = path.read_bytes()
         except OSError:
             return None
         checksum, data = kept[:CHECKSUM_BYTES], kept[CHECKSUM_BYTES:]
         if checksum != _checksum(data):
             return None
+        with suppress(OSError):
+            os.utime(path)
         return CompileResult._rebuild(target_context, *pickle.loads(data))
 
     def save_overload(self, sig: Signature, data: Internal) -> None:
@@ -139,7 +144,7 @@ class _KeptCode(_Cache):
             beside.write_bytes(_checksum(content) + content)
             beside.replace(path)
             _remove_oldest(self.directory)
-            if self._one_content:
+            if self._one_content and not config.CACHE_DIR:  # type: ignore[attr-defined]
                 self._remove_other_contents()
         except OSError:
             beside.unlink(missing_ok=True)
@@ -187,9 +192,37 @@ _number_from_a_random_start()
 os.register_at_fork(after_in_child=_number_from_a_random_start)
 
 
+def _private_error_texts(emit: Function) -> Function:
+    """Return `emit`, of Numba's calling convention, with its functions private to the code that they are part of.
+
+    They make the text of an error from values, as of arrays of different lengths in an assignment. Their names follow
+    from types alone, but they use the environment of one function.
+    """
+
+    @functools.wraps(emit)
+    def private(convention: Internal, module: Internal, struct: Internal, types: Internal) -> Internal:
+        function = emit(convention, module, struct, types)
+        function.linkage = "internal"
+        return function
+
+    return private
+
+
+CPUCallConv.emit_unwrap_dynamic_exception_fn = _private_error_texts(CPUCallConv.emit_unwrap_dynamic_exception_fn)
+
+
 def _directory_of(function: Function) -> Path:
-    """Return a directory for the machine code of `function`; RuntimeError or OSError if none can be written."""
-    return Path(CompileResultCacheImpl(function).locator.get_cache_path())
+    """Return a directory for the machine code of `function`; RuntimeError or OSError if none can be written.
+
+    It is NUMBA_CACHE_DIR, which several checkouts can share, or lies beside the source.
+    """
+    if not config.CACHE_DIR:  # type: ignore[attr-defined]
+        return Path(CompileResultCacheImpl(function).locator.get_cache_path())
+    directory = Path(config.CACHE_DIR)  # type: ignore[attr-defined]
+    directory.mkdir(parents=True, exist_ok=True)
+    if not os.access(directory, os.W_OK):
+        raise PermissionError(f"{directory} cannot be written")
+    return directory
 
 
 @functools.cache

@@ -202,7 +202,8 @@ def leave(path: Path, d: int, to_play: int) -> None:
         above["best"], above["low"] = value, max(above["low"], value)
         above["plies"] = 1 + below["plies"]
         line[0] = path.moves[d, above["next"] - 1]
-        line[1 : above["plies"]] = path.lines[d + 1, : below["plies"]]
+        for ply in range(below["plies"]):  # a slice would compile the text of its error, for seconds
+            line[1 + ply] = path.lines[d + 1, ply]
 
 
 @cached_njit
