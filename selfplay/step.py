@@ -269,7 +269,7 @@ def finish_move(trees: Trees, records: GameRecords, b: int, outcome: int) -> int
     if outcome == ONGOING and resigns(game, records.positions[b, game["rows"] - 1], records.settings[0]):
         game["outcome"], game["end"] = 1 - game["resigner"], RESIGNED
     elif outcome == ONGOING and game["plies"] < records.settings[0]["max_plies"]:
-        return SUBTREE_KEPT if choose_search(trees, records, b, game["edge"]) else PLAYED
+        return SUBTREE_KEPT if choose_search(trees, records, b, np.int64(game["edge"])) else PLAYED
     game["phase"] = OVER
     return PLAYED
 

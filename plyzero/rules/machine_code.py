@@ -356,7 +356,10 @@ _lock = threading.RLock()
 _holds_file = False
 
 
-def _compile_alone(compile_: Function, directory: Path, signature: Signature) -> object:
+def _compile_alone(compile_: Function, directory: Path, signature: Signature | tuple[numba.types.Type, ...]) -> object:
+    """Compile for `signature`, but once for all constants: Numba would for each one that a caller passes."""
+    if isinstance(signature, tuple):
+        signature = tuple(numba.types.unliteral(each) for each in signature)
     with _lock, _alone_on_machine(directory):
         return compile_(signature)
 
