@@ -75,13 +75,13 @@ class GamesInPlay:
         starts = [[], *(read_starts(Path(selfplay.starts), start) if selfplay.starts else [])]
         size = math.prod(start.observation_shape)
         self._packs_bits = np.dtype(start.observation_dtype).kind == "b"
-        row = np.zeros(-(-size // 8), np.uint8) if self._packs_bits else np.zeros(size, np.float32)
-        room = min(plies, max(1, PAGE_BYTES // row.nbytes))
+        row_bytes = -(-size // 8) if self._packs_bits else 4 * size
+        room = min(plies, max(1, PAGE_BYTES // row_bytes))
         self._records = GameRecords(
             games=np.zeros(games, IN_PLAY),
             positions=np.zeros((games, room), POSITION),
             moves=np.zeros((games, max(start.num_actions, min(plies * start.num_actions, PAGE_MOVES))), MOVE),
-            observations=np.zeros((games, room, len(row)), row.dtype),
+            observations=np.zeros((games, room, row_bytes), np.uint8),
             luck=np.zeros((games, room), np.float32),
             settings=_step_settings(settings, plies, packs_bits=self._packs_bits),
             counts=np.zeros(5, np.int64),
@@ -269,8 +269,7 @@ class GamesInPlay:
             parts = [_joined(*part) for part in zip(zip(*self._pages[slot], strict=True), parts, strict=True)]
             self._pages[slot] = []
         positions, moves, seen, luck = parts
-        if self._packs_bits:
-            seen = np.unpackbits(seen.view(np.uint8), axis=1, count=math.prod(shape))
+        seen = np.unpackbits(seen, axis=1, count=math.prod(shape)) if self._packs_bits else seen.view(np.float32)
         observations = seen.astype(self._start.observation_dtype).reshape(plies, *shape)
         kept = luck.copy() if self._records_luck else None
         games = Games(record, positions.copy(), moves.copy(), observations, kept)

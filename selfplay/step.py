@@ -45,7 +45,7 @@ IN_PLAY: Final = np.dtype(
         ("opening_plies", "i4"),  # number of moves at the start that no search chooses: random or given
         ("start", "i4"),  # row of `starts`
         ("moves", "i4"),  # legal actions in the record
-        ("edge", "i4"),  # the edge that leads to the next position: the one chosen last, or of the roll after it
+        ("edge", "i8"),  # the edge that leads to the next position: the one chosen last, or of the roll after it
         ("luck", "f4"),  # by how much the rolls after the move chosen last were better than expected, for player 0
         ("full", "i1"),  # 1 = the current search is a full one
         ("outcome", "i1"),  # outcome code: ONGOING, DRAW or the winner
@@ -100,7 +100,7 @@ class GameRecords(NamedTuple):
     games:        `[B]` IN_PLAY.
     positions:    `[B, P]` POSITION of plyzero.run.records.
     moves:        `[B, M]` MOVE of plyzero.run.records.
-    observations: `[B, P, K]` uint8, packed bits if the game's observations are bool, otherwise float32.
+    observations: `[B, P, K]` uint8, packed bits if the game's observations are bool, otherwise the bytes of float32.
     luck:         `[B, P]` float32, as of plyzero.run.records.Games.
     settings:     `[1]` STEP_SETTINGS.
     counts:       `[5]` int64, number of searched moves, and of their simulations; of resigned games, of those that went
@@ -111,7 +111,7 @@ class GameRecords(NamedTuple):
     games: NDArray[np.void]
     positions: NDArray[np.void]
     moves: NDArray[np.void]
-    observations: NDArray[np.uint8] | NDArray[np.float32]
+    observations: NDArray[np.uint8]
     luck: NDArray[np.float32]
     settings: NDArray[np.void]
     counts: NDArray[np.int64]
@@ -269,7 +269,7 @@ def finish_move(trees: Trees, records: GameRecords, b: int, outcome: int) -> int
     if outcome == ONGOING and resigns(game, records.positions[b, game["rows"] - 1], records.settings[0]):
         game["outcome"], game["end"] = 1 - game["resigner"], RESIGNED
     elif outcome == ONGOING and game["plies"] < records.settings[0]["max_plies"]:
-        return SUBTREE_KEPT if choose_search(trees, records, b, np.int64(game["edge"])) else PLAYED
+        return SUBTREE_KEPT if choose_search(trees, records, b, game["edge"]) else PLAYED
     game["phase"] = OVER
     return PLAYED
 
@@ -329,11 +329,14 @@ def choose_search(trees: Trees, records: GameRecords, b: int, played: int) -> bo
 
 
 @cached_njit
-def record_observation(row: NDArray[np.generic], observation: NDArray[np.float32], packs_bits: int) -> bool:
-    """Write an observation, in the form of numpy.packbits if `packs_bits`; return whether that loses nothing."""
+def record_observation(row: NDArray[np.uint8], observation: NDArray[np.float32], packs_bits: int) -> bool:
+    """Write an observation into a row of bytes, in the form of numpy.packbits if `packs_bits`.
+
+    Return whether that loses nothing.
+    """
     flat, is_binary = observation.reshape(-1), True
     if not packs_bits:
-        copy_to(row, flat)
+        copy_to(row, flat.view(np.uint8))
         return True
     for i in range(len(row)):
         row[i] = 0

@@ -45,7 +45,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 from numba.core.typing.templates import Signature
 
-WAIT_SECONDS: Final = 60.0  # for another process that compiles; then this one compiles, too
+WAIT_SECONDS: Final = 300.0  # for another process that compiles the same function; then this one compiles it, too
 POLL_SECONDS: Final = 0.05  # between two looks whether it has
 MOST_FILES: Final = 2000  # kept in a directory: the most recently used ones
 
@@ -79,7 +79,7 @@ def keep(dispatcher: Internal, name: str, content: object, *, one_content: bool 
     except (RuntimeError, OSError):
         _warn_of_no_directory()
         return dispatcher
-    dispatcher.compile = functools.partial(_compile_alone, dispatcher.compile, dispatcher._cache.directory)
+    dispatcher.compile = functools.partial(_compile_alone, dispatcher.compile, dispatcher._cache)
     return dispatcher
 
 
@@ -112,7 +112,8 @@ class _KeptCode(_Cache):
 
     def __init__(self, function: Function, name: str, digest: str, one_content: bool) -> None:
         self.directory = _directory_of(function)
-        self._name, self._digest, self._one_content = name, digest, one_content
+        self.function_name = f"{name}-{digest}"
+        self._name, self._one_content = name, one_content
 
     @property
     def cache_path(self) -> str:
@@ -152,11 +153,11 @@ class _KeptCode(_Cache):
     def _path(self, signature: Signature, codegen: Internal) -> Path:
         options = config.OPT, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT  # type: ignore[attr-defined]
         compiled_for = digest_of((VERSIONS, options, str(signature), codegen.magic_tuple()))
-        return self.directory / f"{self._name}-{self._digest}-{compiled_for}{SUFFIX}"
+        return self.directory / f"{self.function_name}-{compiled_for}{SUFFIX}"
 
     def _remove_other_contents(self) -> None:
         for path in self.directory.glob(f"{self._name}-*{SUFFIX}"):
-            if not path.name.startswith(f"{self._name}-{self._digest}-"):
+            if not path.name.startswith(f"{self.function_name}-"):
                 path.unlink(missing_ok=True)
 
     def enable(self) -> None: ...
@@ -208,7 +209,9 @@ def _private_error_texts(emit: Function) -> Function:
     return private
 
 
-CPUCallConv.emit_unwrap_dynamic_exception_fn = _private_error_texts(CPUCallConv.emit_unwrap_dynamic_exception_fn)
+CPUCallConv.emit_unwrap_dynamic_exception_fn = _private_error_texts(  # type: ignore[method-assign]
+    CPUCallConv.emit_unwrap_dynamic_exception_fn
+)
 
 
 def _directory_of(function: Function) -> Path:
@@ -353,41 +356,55 @@ def _names(code: CodeType) -> set[str]:
 
 
 _lock = threading.RLock()
-_holds_file = False
+_locked: set[str] = set()  # functions that this process is compiling
 
 
-def _compile_alone(compile_: Function, directory: Path, signature: Signature | tuple[numba.types.Type, ...]) -> object:
+def _compile_alone(compile_: Function, cache: _KeptCode, signature: Signature | tuple[numba.types.Type, ...]) -> object:
     """Compile for `signature`, but once for all constants: Numba would for each one that a caller passes."""
     if isinstance(signature, tuple):
         signature = tuple(numba.types.unliteral(each) for each in signature)
-    with _lock, _alone_on_machine(directory):
+    with _lock, _alone_on_machine(cache.directory, cache.function_name):
         return compile_(signature)
 
 
 @contextmanager
-def _alone_on_machine(directory: Path) -> Iterator[None]:
-    """Hold a lock in `directory` during the outermost block; between threads, there is _lock."""
-    global _holds_file
-    if _holds_file:
+def _alone_on_machine(directory: Path, function: str) -> Iterator[None]:
+    """Let no other process compile `function` during the outermost block; between threads, there is _lock.
+
+    A process that compiles a function waits only for those that compile what it calls: never in a circle.
+    """
+    if function in _locked:
         yield
         return
+    _locked.add(function)
     with ExitStack() as stack:
+        stack.callback(_locked.remove, function)
         with suppress(OSError):  # a directory without files or locks
-            _wait_for_lock(stack.enter_context((directory / "plyzero.lock").open("w")))
-        _holds_file = True
-        try:
-            yield
-        finally:
-            _holds_file = False
+            file = _lock_file(directory)
+            byte = _byte_of(function)
+            if _wait_for_lock(file, byte):
+                stack.callback(fcntl.lockf, file, fcntl.LOCK_UN, 1, byte)
+        yield
 
 
-def _wait_for_lock(file: IO[str]) -> None:
-    """Return with the lock of `file`, which ends when it is closed, or without it after WAIT_SECONDS."""
+@functools.cache
+def _lock_file(directory: Path) -> IO[str]:
+    """Return a file of which each function has one byte to lock; it stays open, since closing it ends all its locks."""
+    return (directory / "plyzero.lock").open("w")
+
+
+def _byte_of(function: str) -> int:
+    return int(digest_of(function), 16) % (1 << 62)
+
+
+def _wait_for_lock(file: IO[str], byte: int) -> bool:
+    """Return whether this process has locked one byte of `file`, within WAIT_SECONDS."""
     deadline = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < deadline:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
         except BlockingIOError:
             time.sleep(POLL_SECONDS)
         else:
-            return
+            return True
+    return False

@@ -57,11 +57,11 @@ print(len(compiled), after.record["left"], after.outcome(), after.observe()[0, 0
 """
 
 
-def processes(directory: Path, count: int = 1) -> list[str]:
+def processes(directory: Path, count: int = 1, program: str = PLAYED) -> list[str]:
     """Return the output of `count` processes that play the game in `directory` at the same time."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(directory / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
     started = [
-        subprocess.Popen([sys.executable, "-c", PLAYED], cwd=directory, env=environment, stdout=-1, text=True)
+        subprocess.Popen([sys.executable, "-c", program], cwd=directory, env=environment, stdout=-1, text=True)
         for _ in range(count)
     ]
     return [each.communicate()[0].strip() for each in started]
@@ -169,6 +169,21 @@ def test_rules_with_a_kernel_that_calls_itself_are_played_by_every_process(tmp_p
         assert processes(tmp_path)[0].split()[1:] == ["18", "None", "18.0"]
 
 
+def test_a_rule_whose_error_tells_values_is_kept_and_raises_the_same_error(tmp_path: Path):
+    longer = GAME.replace(
+        '        s["to_play"] =', '        np.zeros(3)[:action] = np.zeros(3)[: s["left"]]\n        s["to_play"] ='
+    )
+    for name, text in {**FILES, "piles.py": longer}.items():
+        (tmp_path / name).write_text(text)
+    played = PLAYED.replace(
+        "after = Piles().play(1)",
+        "try: Piles().play(1)\nexcept ValueError as error: print(len(compiled), error)\nraise SystemExit",
+    )
+    first, second = (processes(tmp_path, program=played)[0] for _ in range(2))
+    assert first.endswith("cannot assign slice of shape (1,) from input of shape (3,)")
+    assert second == "0" + first[first.index(" ") :]
+
+
 @pytest.mark.parametrize("unknown", [object(), type("Thing", (), {}), np.zeros(10**6), np.array([{}])])
 def test_code_that_uses_something_whose_changes_are_not_seen_is_not_kept(unknown: object):
     with pytest.raises(UnknownContentError):
@@ -190,6 +205,7 @@ def test_the_functions_compiled_last_are_kept_and_older_files_removed(tmp_path: 
 def test_a_directory_that_cannot_be_written_costs_time_and_one_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])
     machine_code._warn_of_no_directory.cache_clear()
     for number in (7, 8):
@@ -262,6 +278,26 @@ def test_what_was_compiled_before_plyzero_was_imported_is_not_kept(tmp_path: Pat
     (tmp_path / "program.py").write_text(before.replace("f(1)\n", "") + after)
     subprocess.run([sys.executable, "program.py"], cwd=tmp_path, env=environment, check=True)
     assert len(list(tmp_path.rglob("*.machinecode"))) == 1
+
+
+def test_a_function_is_compiled_by_one_process_while_others_compile_other_functions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(machine_code, "WAIT_SECONDS", 0.1)
+    with machine_code._alone_on_machine(tmp_path, "one"), machine_code._alone_on_machine(tmp_path, "one"):
+        if not (child := os.fork()):
+            locked = [
+                machine_code._wait_for_lock(machine_code._lock_file(tmp_path), byte) for byte in bytes_of("one", "two")
+            ]
+            os._exit(locked != [False, True])
+        assert os.waitpid(child, 0)[1] == 0
+    if not (child := os.fork()):
+        os._exit(not machine_code._wait_for_lock(machine_code._lock_file(tmp_path), *bytes_of("one")))
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def bytes_of(*functions: str) -> list[int]:
+    return [machine_code._byte_of(each) for each in functions]
 
 
 def test_a_forked_process_gives_other_numbers():

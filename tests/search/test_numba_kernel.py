@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numba
 import pytest
@@ -13,6 +14,7 @@ from plyzero.errors import UserError
 from plyzero.rules.machine_code import _directory_of, digest_of
 from plyzero.search import numba_kernel
 from plyzero.search.numba_kernel import cached_njit, check_numba, is_compiled, kernel_digest
+from tests.helpers.compiling import COUNT_COMPILED
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -40,6 +42,65 @@ def policy(copy: Path) -> tuple[str, bool]:
     assert done.returncode == 0, done.stderr
     found, _, hits = done.stdout.strip().rpartition(" ")
     return found, hits != "0"
+
+
+WARM = ROOT / "container" / "warm.py"
+
+COUNTED = f"""{COUNT_COMPILED}
+import runpy, sys
+sys.argv = [{str(WARM)!r}]
+runpy.run_path({str(WARM)!r})
+print(len(compiled))
+"""
+
+EVERY_KERNEL = f"""
+import importlib, pickle, pkgutil, runpy, sys
+from pathlib import Path
+import plyzero.search, selfplay.step, trainer.targets
+from numba.core.dispatcher import Dispatcher
+
+names = [f"plyzero.search.{{each.name}}" for each in pkgutil.iter_modules(plyzero.search.__path__)]
+modules = [selfplay.step, trainer.targets, *map(importlib.import_module, names)]
+found = {{value for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)}}
+kernels = {{f"{{each.__module__}}.{{each.__name__}}": each for each in found}}
+kernels = {{name: each for name, each in kernels.items() if each.targetoptions["inline"] == "never"}}
+if sys.argv[1] == "compile":
+    sys.argv = [{str(WARM)!r}]
+    runpy.run_path({str(WARM)!r})
+    compiled = {{name: list(each.overloads) for name, each in kernels.items()}}
+    Path("signatures").write_bytes(pickle.dumps(compiled))
+else:
+    for name, signatures in pickle.loads(Path("signatures").read_bytes()).items():
+        assert signatures, f"warm.py never calls {{name}}"
+        for signature in signatures:
+            kernels[name].compile(signature)
+            assert kernels[name].stats.cache_hits[signature] == 1, f"{{name}} is not kept"
+"""
+
+
+def run_python(program: str, *arguments: str, **options: Any) -> str:
+    """Return what a program prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, **options
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_process_after_the_first_compiles_nothing():
+    if run_python(COUNTED) != "0\n":  # the first one
+        assert run_python(COUNTED) == "0\n"
+
+
+@pytest.mark.slow
+def test_every_kernel_and_every_rule_of_an_included_game_is_kept_after_its_first_compilation(tmp_path: Path):
+    surroundings = {
+        "cwd": tmp_path,
+        "env": os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept"), "PYTHONPATH": str(ROOT)},
+    }
+    run_python(EVERY_KERNEL, "compile", **surroundings)
+    run_python(EVERY_KERNEL, "load", **surroundings)
+    assert run_python(COUNTED, **surroundings) == "0\n"
 
 
 def test_it_is_known_whether_the_search_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
