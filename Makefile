@@ -15,14 +15,18 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOOP := $(VENV)/.loop
 READY := $(VENV)/.ready
+UV := $(shell command -v uv)
+LOOP_EXTRAS := cpu,train,web
+TOOL_EXTRAS := ,openspiel,grpc,s3,plot,experiments,argo,browser,dev
 OPENSPIEL := build/openspiel
 GPU := build/gpu
 SERVERS := build/pytriton build/mlserver
 
 .PHONY: demo test test-slow test-memory test-newer test-browser test-docker servers test-cluster control-plane soak attacks bench gpu-check bots lint clean
 
-demo: $(READY)
+demo: $(LOOP)
 	$(BIN)/python examples/demo.py
 
 test: $(READY) lint
@@ -119,11 +123,26 @@ lint: $(READY)
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec compose.yaml compose.gpu.yaml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/ci.yaml
 
-$(READY): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plyzero needs Python 3.11 or newer; set PYTHON=")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cpu,train,openspiel,grpc,s3,web,plot,experiments,argo,browser,dev]'
-	touch $@
+# $(call install,WHAT,EXTRAS): install plyzero with these extras, and say every eight seconds that it goes on.
+# Modules are compiled when they are first imported: few of them are, and to compile all of torch takes half a minute.
+INSTALL := $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/pip install --no-compile --disable-pip-version-check)
+define install
+	@echo "Installing $(1) into $(VENV) with $(if $(UV),uv,pip) ..."
+	@while sleep 8 > /dev/null; do echo "  still installing $(1) ..."; done & reminder=$$!; \
+	$(INSTALL) --quiet --constraint constraints.txt --editable '.[$(2)]'; status=$$?; kill $$reminder; exit $$status
+endef
+
+# What the loop needs: self-play, training, play in a terminal and in the browser.
+$(LOOP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plyzero needs Python 3.11 or newer; set PYTHON=")'
+	$(if $(UV),$(UV) venv --quiet --allow-existing --python $(PYTHON),$(PYTHON) -m venv) $(VENV)
+	$(call install,what the loop needs,$(LOOP_EXTRAS))
+	@touch $@
+
+# The other parts, and the tools of the tests.
+$(READY): $(LOOP)
+	$(call install,the other parts and the tools,$(LOOP_EXTRAS)$(TOOL_EXTRAS))
+	@touch $@
 
 # A separate environment: here OpenSpiel is only measured beside plyzero.
 $(OPENSPIEL)/.ready:

@@ -9,6 +9,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from plyzero import Bot, Game
@@ -19,6 +20,8 @@ from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import create_run
 from plyzero.search.evaluators import Evaluate
 from plyzero.settings import SearchSettings
+
+QUIET_SECONDS = 6.0  # without a new model before a line tells what goes on
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=180.0, help="longest duration of the training")
     options = parser.parse_args(arguments)
 
+    print("Loading tic-tac-toe ...", flush=True)
     game = load_game("tic-tac-toe")
     if options.run.exists():
         shutil.rmtree(options.run)
@@ -38,22 +42,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = ["trainer.publish_seconds=4", f"budget.minutes={options.seconds / 60}"]
     run = create_run(options.run, game, seed=options.seed, options=settings)
     print(f"Training {game.name} from its rules alone, with two workers and a trainer, seed {options.seed}.")
+    print("The search is compiled first, unless it has been on this machine.", flush=True)
     trained: list[Network] = []
-    began = time.monotonic()
+    began = printed = time.monotonic()
 
     def show(report: Report) -> None:
-        fields = report.fields
+        nonlocal printed
+        printed, fields = time.monotonic(), report.fields
         print(f"{report.seconds:5.1f} s: {fields['games']:6d} games, step {fields['step']:5d}", end="", flush=True)
         print(f", value loss {fields['value_loss']:.3f}", flush=True)
+
+    def progress(doing: str) -> None:
+        nonlocal printed
+        if time.monotonic() - printed > QUIET_SECONDS:
+            printed = time.monotonic()
+            print(f"{printed - began:5.1f} s: {doing}", flush=True)
 
     def passes(network: Network) -> bool:
         trained[:] = [network]
         return find_loss(network, game)[0] is None
 
-    train(run, workers=2, stop=interrupt_on_signals(), on_report=show, stop_when=passes)
+    def test_untrained() -> tuple[list[int] | None, int]:
+        return find_loss(Network(untrained(run), game, label="untrained"), game)
+
+    with ThreadPoolExecutor() as beside:
+        untrained_result = beside.submit(test_untrained)  # compiles the search while the workers compile self-play
+        train(run, workers=2, stop=interrupt_on_signals(), on_report=show, on_progress=progress, stop_when=passes)
     print(f"Trained for {time.monotonic() - began:.0f} s.\n")
-    before = print_test("untrained network", Network(untrained(run), game, label="untrained"), game)
-    after = bool(trained) and print_test("trained network", trained[0], game)
+    before = print_result("untrained network", *untrained_result.result(), game)
+    after = bool(trained) and print_result("trained network", *find_loss(trained[0], game), game)
     command = Path(sys.executable).with_name("plyzero")
     print(f"\nPlay against it:      {command} play tic-tac-toe --run {run.root} --as second")
     print(f"Train a larger game:  {command} train connect-four --run runs/c4 --minutes 10")
@@ -88,9 +105,8 @@ def find_loss(evaluate: Evaluate, game: GameSpec) -> tuple[list[int] | None, int
     return None, finished
 
 
-def print_test(name: str, evaluate: Evaluate, game: GameSpec) -> bool:
-    """Print and return whether `evaluate` passes the test: it loses no game."""
-    loss, finished = find_loss(evaluate, game)
+def print_result(name: str, loss: list[int] | None, finished: int, game: GameSpec) -> bool:
+    """Print what `find_loss` returned, and return whether the network passes the test: it loses no game."""
     if loss is None:
         print(f"{name}: cannot be beaten. It loses none of the {finished} games that its opponents can reach.")
     else:
