@@ -23,10 +23,9 @@ COPY selfplay selfplay
 COPY trainer trainer
 COPY experiments experiments
 COPY container /opt/plyzero/container
-# The search is compiled here once; container/start copies the result to where a running container may write.
+# Everything is compiled here once; container/start copies the result to where a running container may write.
 RUN pip install --no-cache-dir --no-deps --force-reinstall . \
     && python -m compileall -q /opt/plyzero/lib \
-    && env -C / plyzero match mcts:4 random --game tic-tac-toe --games 2 \
     && env -C / python /opt/plyzero/container/warm.py \
     && rm -rf /build/* \
     && chmod 755 /opt/plyzero/container/start \

@@ -1,6 +1,6 @@
 # make demo         train tic-tac-toe until the network cannot be beaten, and prove it
-# make test         the test suite, ruff, mypy and the schemas
-# make test-slow    the tests that take minutes: real processes, SIGKILL, a wheel in an empty environment
+# make test         every promise in its fast form, ruff and mypy
+# make test-whole   what takes longer: real processes, SIGKILL, a wheel in an empty environment, and other checks of style
 # make test-memory  the tests that run machine code, with bounds checked and blocks of memory guarded
 # make test-newer   tests on Debian 13's Python, where it can be installed (root, debootstrap)
 # make servers      NVIDIA Triton and MLServer in environments of their own, for a slow test of the client
@@ -24,15 +24,15 @@ OPENSPIEL := build/openspiel
 GPU := build/gpu
 SERVERS := build/pytriton build/mlserver
 
-.PHONY: demo test test-slow test-memory test-newer test-browser test-docker servers test-cluster control-plane soak attacks bench gpu-check bots lint clean
+.PHONY: demo test test-whole test-slow test-memory test-newer test-browser test-docker servers test-cluster control-plane soak attacks bench gpu-check bots lint lint-whole clean
 
 demo: $(LOOP)
 	$(BIN)/python examples/demo.py
 
 test: $(READY) lint
-	$(BIN)/pytest -m "not slow and not soak and not docker and not browser and not cluster" --numprocesses auto --dist worksteal --durations 25
+	$(BIN)/pytest -m "not slow and not soak and not docker and not browser and not cluster" --numprocesses auto --dist worksteal
 
-test-slow: $(READY)
+test-whole test-slow: $(READY) lint-whole
 	$(BIN)/pytest -m slow --numprocesses 4 --dist worksteal --durations 25
 
 # The bounds of arrays are checked, and the allocator guards its blocks against what has no bounds, such as copies.
@@ -117,6 +117,8 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+lint-whole: $(READY)
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/shellcheck container/start .ci/run deploy/slurm/*.sbatch tests/*.sh tests/cluster/*.sh

@@ -1,6 +1,9 @@
-"""Fixtures of all tests: fixed randomness, Ctrl-C, a run, a clock, and the option that rewrites golden files."""
+"""Fixtures of all tests: kept machine code, fixed randomness, Ctrl-C, a run, a clock; an option for golden files."""
 
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,13 @@ from hypothesis import HealthCheck, settings
 
 from plyzero.run.directory import Run
 from tests.helpers.clock import Clock
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Machine code is kept between runs of the tests, also of other checkouts. Numba reads the variable when it is imported.
+os.environ.setdefault(
+    "NUMBA_CACHE_DIR", str(Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "plyzero-tests")
+)
 
 settings.register_profile(
     "fixed",
@@ -25,6 +35,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job in the back
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files from what the code does now")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile once what all processes of the test runner need, before it starts them."""
+    if getattr(session.config.option, "numprocesses", None):
+        subprocess.run([sys.executable, ROOT / "container" / "warm.py"], cwd=ROOT, check=True)
 
 
 @pytest.fixture(autouse=True)
