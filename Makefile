@@ -8,7 +8,6 @@
 # make attacks      half an hour of failing system calls, full volumes, wrong clocks and more, together with kills
 # make test-browser the web page in a real browser, where there is Chromium, and its JavaScript linted, where there is npx
 # make test-docker  the containers, where there is a Docker engine with Compose
-# make test-cluster the Kubernetes manifests on a real control plane (`make control-plane` builds one), and buckets of Ceph
 # make bench        write benchmarks/results/speed.md, half an hour
 # make gpu-check    everything that a GPU has to show, in build/gpu-check: a JSON file and a page, half an hour
 # make bots         train the bundled bots again, about ten hours
@@ -24,13 +23,13 @@ OPENSPIEL := build/openspiel
 GPU := build/gpu
 SERVERS := build/pytriton build/mlserver
 
-.PHONY: demo test test-whole test-slow test-memory test-newer test-browser test-docker servers test-cluster control-plane soak attacks bench gpu-check bots lint lint-whole clean
+.PHONY: demo test test-whole test-slow test-memory test-newer test-browser test-docker servers soak attacks bench gpu-check bots lint lint-whole clean
 
 demo: $(LOOP)
 	$(BIN)/python examples/demo.py
 
 test: $(READY) lint
-	$(BIN)/pytest -m "not slow and not soak and not docker and not browser and not cluster" --numprocesses auto --dist worksteal
+	$(BIN)/pytest -m "not slow and not soak and not docker and not browser" --numprocesses auto --dist worksteal
 
 test-whole test-slow: $(READY) lint-whole
 	$(BIN)/pytest -m slow --numprocesses 4 --dist worksteal --durations 25
@@ -67,13 +66,6 @@ test-browser: $(READY)
 
 test-docker: $(READY)
 	$(BIN)/pytest -m docker -rs
-
-test-cluster: $(READY)
-	$(BIN)/pytest -m cluster -rs --durations 10 tests/cluster tests/test_volumes.py
-
-# Once, 15 to 30 minutes; it needs Debian 12.
-control-plane:
-	tests/cluster/build_control_plane.sh build/control-plane
 
 bench: $(READY) $(OPENSPIEL)/.ready
 	$(BIN)/python benchmarks/speed.py --write benchmarks/results/speed.md --openspiel $(OPENSPIEL)/bin/python
@@ -121,7 +113,7 @@ lint: $(READY)
 lint-whole: $(READY)
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
 	$(BIN)/hadolint Dockerfile
-	$(BIN)/shellcheck container/start .ci/run deploy/slurm/*.sbatch tests/*.sh tests/cluster/*.sh
+	$(BIN)/shellcheck container/start .ci/run deploy/slurm/*.sbatch tests/*.sh
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec compose.yaml compose.gpu.yaml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/ci.yaml
 

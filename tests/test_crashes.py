@@ -25,7 +25,7 @@ from plyzero.run.metrics import read_heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import list_segments
 from tests.helpers import victims
-from tests.helpers.buckets import connected, new_prefix, server_of_tests
+from tests.helpers.buckets import connected, new_prefix, s3_server
 from tests.helpers.fault_points import FAULT_POINTS
 from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
@@ -302,24 +302,21 @@ def test_random_kills_of_processes_lose_no_game(tmp_path: Path):
 
 
 @pytest.fixture
-def run_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Run]:
+def run_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     monkeypatch.setattr(files, "BUCKET_SECONDS", 0.5)
-    (tmp_path / "server").mkdir()
-    with server_of_tests(request.param, tmp_path / "server") as (endpoint, variables), connected(endpoint, **variables):
+    with s3_server() as endpoint, connected(endpoint):
         # one request after another: with segments of 100 positions the trainer would read more slowly than they come
         larger = (*SURVIVAL, "selfplay.seal_positions=2000")
         yield replace(small_run(new_prefix(), "tic-tac-toe", *larger), scratch=tmp_path / "scratch")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run_in_a_bucket", ["moto"], indirect=True)
 def test_every_game_in_a_bucket_is_read_once_though_processes_are_killed(tmp_path: Path, run_in_a_bucket: Run):
     run, logs = run_in_a_bucket, [tmp_path / "log0", tmp_path / "log1"]
     check_that_nothing_is_lost(run, logs, at_progress(run, "0t"))
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("run_in_a_bucket", ["moto", "ceph"], indirect=True)
 def test_random_kills_of_processes_lose_no_game_in_a_bucket(tmp_path: Path, run_in_a_bucket: Run):
     logs = [tmp_path / f"log{number}" for number in range(3)]
     check_that_nothing_is_lost(run_in_a_bucket, logs, at_random(logs, 180, random.Random(0)))

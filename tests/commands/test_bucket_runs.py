@@ -14,7 +14,7 @@ from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat, read_heartbeats
 from plyzero.run.models import publish_model
 from plyzero.run.records import JournalName
-from tests.helpers.buckets import connected, new_prefix, server_of_tests
+from tests.helpers.buckets import connected, new_prefix, s3_server
 from tests.helpers.cli import plyzero, refused, shown
 from tests.helpers.runs import play_segment, small_run
 from tests.helpers.segments import some_games
@@ -24,8 +24,8 @@ NAME = JournalName("w1", "00000002", 0)
 
 
 @pytest.fixture(scope="module")
-def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with server_of_tests("moto", tmp_path_factory.mktemp("moto")) as (endpoint, _):
+def endpoint() -> Iterator[str]:
+    with s3_server() as endpoint:
         yield endpoint
 
 

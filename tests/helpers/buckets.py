@@ -9,25 +9,23 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import boto3
-import pytest
 
 from plyzero import bucket
 from plyzero.bucket import BucketPath
-from tests.helpers.ceph import ceph_gateway, lacks_ceph
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests", "AWS_REGION": "us-east-1"}
 
 Fault = Callable[[str, str], str | None]
 """From the method and the path of a request to what goes wrong: None, or one of FAULTS."""
 
-FAULTS = ("lost answer", "refused", "slow", "cut", "unconditional")
-"""lost answer = the store does it, and the connection ends. refused = 503. slow = the answer comes after SLOW_SECONDS.
-cut = half of the answer. unconditional = the store is not told that the object must not exist."""
+FAULTS = ("lost answer", "refused", "denied", "slow", "cut", "unconditional")
+"""lost answer = the store does it, and the connection ends. refused = 503. denied = 403, as for a wrong key.
+slow = the answer comes after SLOW_SECONDS. cut = half of the answer.
+unconditional = the store is not told that the object must not exist."""
 
 SLOW_SECONDS = 2.0
 
@@ -51,38 +49,20 @@ def s3_server() -> Iterator[str]:
         try:
             host, port = server.get_host_and_port()
             endpoint = f"http://{host}:{port}"
+            keys = {name.lower(): value for name, value in CREDENTIALS.items() if name != "AWS_REGION"}
+            client = boto3.client("s3", endpoint_url=endpoint, region_name=CREDENTIALS["AWS_REGION"], **keys)
+            client.create_bucket(Bucket="runs")
             yield endpoint
         finally:
             server.stop()
 
 
 @contextmanager
-def connected(endpoint: str, **variables: str) -> Iterator[None]:
+def connected(endpoint: str) -> Iterator[None]:
     """Let this process, and those that it starts, use the buckets of an endpoint."""
-    environment = {"AWS_ENDPOINT_URL": endpoint, **CREDENTIALS, **variables}
+    environment = {"AWS_ENDPOINT_URL": endpoint, **CREDENTIALS}
     with patch.dict(os.environ, environment), patch.dict(bucket._stores, clear=True):
         yield
-
-
-def make_bucket(endpoint: str, variables: dict[str, str] = CREDENTIALS) -> None:
-    """Make the bucket `runs`."""
-    keys = {name.lower(): value for name, value in variables.items() if name != "AWS_REGION"}
-    boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **keys).create_bucket(Bucket="runs")
-
-
-@contextmanager
-def server_of_tests(kind: str, directory: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the endpoint and the variables of a server with the bucket `runs`; kind: moto or ceph."""
-    if kind == "moto":
-        with s3_server() as endpoint:
-            make_bucket(endpoint)
-            yield endpoint, {}
-        return
-    if missing := lacks_ceph():
-        pytest.skip(missing)
-    with ceph_gateway(directory) as (endpoint, variables):
-        make_bucket(endpoint, variables)
-        yield endpoint, variables
 
 
 def new_prefix(scheme: str = "s3") -> BucketPath:
@@ -128,8 +108,8 @@ class Proxy:
                 fault = proxy.fault(self.command, self.path)
                 if fault:
                     proxy.injected.append(fault)
-                if fault == "refused":
-                    self.send_response(503, "Slow Down")
+                if fault in ("refused", "denied"):
+                    self.send_response(*((503, "Slow Down") if fault == "refused" else (403, "Forbidden")))
                     self.send_header("Content-Length", "0")
                     self.end_headers()
                     return
