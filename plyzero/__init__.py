@@ -15,6 +15,7 @@ inference                                                                How doe
 check                                                                    Is a game right?
 ops                                                                      What is running?
 web                                                                      What does a person see?
+testing                                                                  Does a part of yours keep the promises?
 commands                                                                 the command line, by panel
 
 The roles are packages of their own, beside this one: `selfplay` (the worker), `trainer`, and `games` (rules only).

@@ -28,7 +28,7 @@ LAYERS = (
     {"plyzero.arena", "plyzero.gtp", "plyzero.inference"},
     {"plyzero.check", "plyzero.ops"},
     {"plyzero.web"},
-    {"plyzero.commands"},
+    {"plyzero.commands", "plyzero.testing"},
 )
 """Folders of plyzero. Each imports from the layers before its own and never from another folder of its own layer."""
 
@@ -175,6 +175,7 @@ def test_heavy_packages_stay_where_they_belong():
         assert folder == "trainer" or not packages & {"torch"}, name
         assert folder == "trainer" or name == "plyzero.network.onnx_graph" or not loaded & {"onnx"}, name
         assert folder == "plyzero.commands" or not packages & {"typer", "rich"}, name
+        assert folder == "plyzero.testing" or not packages & {"pytest"}, name
         assert folder == "plyzero.inference" or not packages & {"grpc"}, name
         assert name == "plyzero.bucket" or not packages & {"obstore"}, name
         assert not loaded & {"obstore"}, name

@@ -42,7 +42,7 @@ GAMES = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-p
 def slow_by_name() -> dict[str, bool]:
     return {
         each.name: any("slow" in ast.unparse(mark) for mark in each.decorator_list)
-        for path in (ROOT / "tests").rglob("test_*.py")
+        for path in (*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "plyzero" / "testing").glob("*_contract.py"))
         for each in ast.walk(ast.parse(path.read_text()))
         if isinstance(each, ast.FunctionDef)
     }

@@ -4,7 +4,6 @@ import errno
 import fcntl
 import os
 import stat
-import threading
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -58,26 +57,6 @@ def test_content_is_synced_before_its_name_appears(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("os.fsync", spy)
     write_file(tmp_path / "a", b"content")
     assert synced == [(False, False), (True, True)]
-
-
-def test_a_reader_sees_the_old_or_the_new_content_while_a_file_is_replaced(tmp_path: Path):
-    contents = [bytes([i]) * 100_000 for i in range(40)]
-    path, seen, done = tmp_path / "a", [], threading.Event()
-    write_file(path, contents[0])
-
-    def read() -> None:
-        while not done.is_set():
-            seen.append(path.read_bytes())
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    try:
-        for content in contents:
-            write_file(path, content, replace=True)
-    finally:
-        done.set()
-        reader.join()
-    assert set(seen) <= set(contents)
 
 
 def error(number: int) -> OSError:

@@ -1,10 +1,7 @@
 """The promises of every volume: a directory, a bucket in memory or one of an S3 server; and a store with faults."""
 
 import os
-import threading
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,22 +10,12 @@ import pytest
 from plyzero import bucket
 from plyzero.bucket import BucketPath, keeps_first
 from plyzero.errors import UserError
-from plyzero.files import (
-    append,
-    list_files,
-    list_names,
-    lock,
-    modified_at,
-    move,
-    read_file,
-    read_part,
-    remove,
-    write_file,
-)
+from plyzero.files import list_names, lock, read_file, remove, write_file
 from plyzero.ops.doctor import examine
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import create_run, to_path
-from plyzero.volume_errors import NO_LOCKS, TRANSIENT, UnreadableError, explain
+from plyzero.testing import VolumeContract
+from plyzero.volume_errors import NO_LOCKS, TRANSIENT, explain
 from tests.helpers.buckets import SLOW_SECONDS, Proxy, connected, new_prefix, s3_server
 
 MOST = 1 << 20
@@ -40,107 +27,30 @@ def server() -> Iterator[str]:
         yield endpoint
 
 
-@pytest.fixture(params=["directory", "memory", "moto"])
-def volume(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    if request.param == "directory":
-        yield tmp_path
-    elif request.param == "memory":
-        yield new_prefix("memory")
-    else:
-        with connected(request.getfixturevalue("server")):
-            yield new_prefix()
+@pytest.fixture
+def s3(server: str) -> Iterator[None]:
+    with connected(server):
+        yield
+
+
+class TestDirectory(VolumeContract):
+    def volume(self, directory: Path) -> Path:
+        return directory
+
+
+class TestBucketInMemory(VolumeContract):
+    def volume(self, directory: Path) -> Path:
+        return new_prefix("memory")
+
+
+@pytest.mark.usefixtures("s3")
+class TestBucketOfAServer(VolumeContract):
+    def volume(self, directory: Path) -> Path:
+        return new_prefix()
 
 
 def content_of(path: Path) -> bytes:
     return read_file(path, max_bytes=MOST)
-
-
-def test_what_is_written_is_there_until_it_is_replaced_or_removed(volume: Path):
-    path = volume / "models" / "000001-1f.onnx"
-    write_file(path, b"old")
-    assert (content_of(path), path.exists(), path.is_file(), (volume / "models").is_dir()) == (b"old", True, True, True)
-    write_file(path, b"newer", replace=True)
-    assert (content_of(path), list_names(volume / "models")) == (b"newer", [path.name])
-    assert abs(modified_at(path) - time.time()) < 60
-    remove(path)
-    remove(path)
-    assert not path.exists()
-    assert modified_at(path) == 0
-    with pytest.raises(FileNotFoundError):
-        content_of(path)
-
-
-def test_creating_what_exists_is_refused_and_changes_nothing(volume: Path):
-    path = volume / "segment"
-    write_file(path, b"first")
-    for content in (b"first", b"other"):
-        with pytest.raises(FileExistsError):
-            write_file(path, content)
-    assert (content_of(path), list_names(volume)) == (b"first", [path.name])
-
-
-def test_of_eight_creators_at_once_one_succeeds(volume: Path):
-    start = threading.Barrier(8)
-
-    def create(path: Path, content: bytes) -> bool:
-        start.wait()
-        try:
-            write_file(path, content)
-        except FileExistsError:
-            return False
-        return True
-
-    contents = [bytes([each]) * 1000 for each in range(8)]
-    with ThreadPoolExecutor(8) as threads:
-        for number in range(20):
-            path = volume / f"{number}"
-            succeeded = threads.map(create, [path] * 8, contents)
-            winners = [content for content, has in zip(contents, succeeded, strict=True) if has]
-            assert winners == [content_of(path)]
-        assert sorted(list_names(volume)) == sorted(map(str, range(20)))
-
-
-def test_a_list_has_all_that_was_written_before_and_nothing_below(volume: Path):
-    directory, expected = volume / "replay", {f"w0.{number:08x}-g1.zarr.zip": number % 7 for number in range(1050)}
-    for name, size in expected.items():
-        write_file(directory / name, bytes(size), durable=False)
-    write_file(directory / "below" / "it", b"")
-    assert list_files(directory) == pytest.approx(expected)
-    assert sorted(set(list_names(directory)) - {"below"}) == sorted(expected)
-    for name in list(expected)[::2]:
-        remove(directory / name)
-    assert sorted(list_files(directory)) == sorted(expected)[1::2]
-    assert sorted(path.name for path in directory.glob("w0.0000000*")) == [
-        f"w0.0000000{n:x}-g1.zarr.zip" for n in range(1, 16, 2)
-    ]
-
-
-def test_reading_is_bounded(volume: Path):
-    path = volume / "lines"
-    write_file(path, b"0123456789")
-    assert read_file(path, max_bytes=10) == b"0123456789"
-    with pytest.raises(UnreadableError, match="more than 9 bytes"):
-        read_file(path, max_bytes=9)
-    assert [read_part(path, offset, max_bytes=4) for offset in (0, 8, 10, 20)] == [b"0123", b"89", b"", b""]
-
-
-def test_lines_are_appended(volume: Path):
-    path = volume / "metrics" / "lines"
-    (volume / "metrics").mkdir()
-    for line in (b"one\n", b"two\n"):
-        append(path, line)
-    assert content_of(path) == b"one\ntwo\n"
-
-
-def test_a_file_is_moved_within_the_volume_and_from_a_disk(volume: Path, tmp_path: Path):
-    for content in (b"old", b"a"):  # into a directory that is made, and over one of its name
-        write_file(volume / "replay" / "a", content)
-        move(volume / "replay" / "a", volume / "quarantine")
-    write_file(tmp_path / "journal" / "b", b"b")
-    move(tmp_path / "journal" / "b", volume / "quarantine", name="c")
-    assert {path.name: content_of(path) for path in (volume / "quarantine").iterdir()} == {"a": b"a", "c": b"b"}
-    assert not (volume / "replay" / "a").exists()
-    assert not (tmp_path / "journal" / "b").exists()
 
 
 def test_a_path_of_a_bucket_is_no_file_of_this_machine():

@@ -1,0 +1,126 @@
+"""What a match expects of a player: legal moves, in order, the same again with the same random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import pytest
+
+from plyzero.errors import UserError
+from plyzero.play.agents import Agent, AgentPlayer
+from plyzero.play.players import Player
+from plyzero.rules.catalog import load_game
+from plyzero.rules.chance import chances_of
+from plyzero.rules.game import Game
+from plyzero.testing.decisions import decisions_of, final_position
+
+
+class PlayerContract:
+    """The tests of a player or an agent, at positions of random games.
+
+    ```python
+    class TestCautious(PlayerContract):
+        game = "connect-four"
+
+        def player(self, rng):
+            return Cautious()
+    ```
+
+    game:  the name or the class of the game that it plays.
+    count: number of positions.
+    """
+
+    game: str | type[Game]
+    count: int = 24
+
+    def player(self, rng: np.random.Generator) -> Player | Agent:
+        """Return a new player, whose random numbers come from `rng`. An agent is given them as its `rng`."""
+        raise NotImplementedError
+
+    def made(self, seed: int = 0) -> Player:
+        """Return a new player with random numbers of this seed, an agent as a player."""
+        rng = np.random.default_rng(seed)
+        found = self.player(rng)
+        if not isinstance(found, Agent):
+            return found
+        found.rng = rng
+        return AgentPlayer(type(found).__name__, found)
+
+    def positions(self) -> list[Game]:
+        """Return the positions at which it is asked."""
+        return decisions_of(load_game(self.game).start, self.count)
+
+    def test_it_has_a_name(self) -> None:
+        """Results are shown by the names of players."""
+        name = self.made().name
+        assert isinstance(name, str)
+        assert name.strip()
+
+    def test_it_answers_many_positions_in_order_each_with_a_legal_move(self) -> None:
+        """Those with few legal moves come first, where an answer to another position is hardly ever legal."""
+        positions = sorted(self.positions(), key=lambda position: len(position.legal_actions()))
+        chosen = self.made().choose_all(positions)
+        assert len(chosen) == len(positions)
+        for position, action in zip(positions, chosen, strict=True):
+            assert isinstance(action, int | np.integer)
+            assert action in position.legal_actions(), str(position)
+
+    def test_it_plays_a_game_move_by_move(self) -> None:
+        """It is asked one position at a time, and remembers nothing that is wrong in the next one."""
+        player = self.made()
+        for position in self.positions():
+            (action,) = player.choose_all([position])
+            assert action in position.legal_actions(), str(position)
+
+    def test_it_changes_no_position(self) -> None:
+        """Others have the same position, such as its opponent."""
+        positions = self.positions()
+        before = [_content(position) for position in positions]
+        self.made().choose_all(positions)
+        assert [_content(position) for position in positions] == before
+
+    def test_equal_random_numbers_make_equal_choices(self) -> None:
+        """A match can be played again from its seed."""
+        positions = self.positions()
+        first, second = (self.made(seed=7) for _ in range(2))
+        for _ in range(2):
+            assert list(first.choose_all(positions)) == list(second.choose_all(positions))
+
+    def test_it_chooses_nothing_for_no_position(self) -> None:
+        """An empty list is no error."""
+        assert list(self.made().choose_all([])) == []
+
+    def test_it_refuses_a_finished_position(self) -> None:
+        """There is no legal move, so any answer would be wrong."""
+        over = final_position(load_game(self.game).start)
+        assert over.outcome() is not None
+        with pytest.raises((UserError, ValueError)):
+            self.made().choose_all([over])
+
+
+class LookaheadContract(PlayerContract):
+    """The tests of a player that looks at least one move ahead: those of every player, and that it takes a win."""
+
+    def test_it_wins_where_one_move_wins(self) -> None:
+        """Of the moves that win at once, any will do."""
+        found = [(position, wins) for position in self.positions() if (wins := _winning(position))]
+        assert found, "none of the positions can be won in one move; test more positions, or another game"
+        chosen = self.made().choose_all([position for position, _ in found])
+        for (position, wins), action in zip(found, chosen, strict=True):
+            assert action in wins, str(position)
+
+
+def _content(position: Game) -> tuple[Hashable, bytes, Sequence[int]]:
+    return position.key(), np.asarray(position.observe()).tobytes(), [int(each) for each in position.legal_actions()]
+
+
+def _winning(position: Game) -> list[int]:
+    """Return the actions after which the player to move has won."""
+    found = []
+    for action in map(int, position.legal_actions()):
+        after = position.play_unchecked(action)
+        outcome = after.outcome() if not len(chances_of(after)) else None
+        if outcome is not None and outcome.value(position.to_play) > 0:
+            found.append(action)
+    return found
