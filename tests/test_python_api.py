@@ -134,6 +134,12 @@ def test_an_evaluator_of_ones_own_beats_random_moves(written: Path, monkeypatch:
     assert "material:evaluate (A) against random (B)" in done.stdout
 
 
+def test_the_contracts_of_the_page_pass(written: Path):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
+    done = subprocess.run(command, cwd=written, capture_output=True, text=True, check=False)
+    assert (done.returncode, "10 passed" in done.stdout) == (0, True), done.stdout
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -91,7 +91,7 @@ def find_player(
     if kind == "bot":
         if name != "bot" and not (number.isdecimal() and len(number) < 9):
             raise UserError(f"expected bot or bot:LEVEL, such as bot:3, got {shown(name)}")
-        return Bot.at_level(game, int(number) if number else None)
+        return Bot.at_level(game, int(number) if number else None).with_rng(rng.spawn(1)[0])
     if named := named_model(name):
         return Bot.of_model(named[0], game, model=named[1], search=search, **limits)
     target, bracket, _ = name.partition("(")
@@ -155,7 +155,7 @@ class Player(Protocol):
         ...
 
     def choose_all(self, positions: Sequence[Game]) -> list[int]:
-        """Return a legal action for each of `positions`; there is at least one position, and none is finished."""
+        """Return a legal action for each of `positions`, none of which may be finished; [] for none."""
         ...
 
 
@@ -392,7 +392,7 @@ class Bot:
         limit, seconds, simulations = TimeLimit(self.clock) if self.clock else None, math.inf, self.simulations
         if limit:
             simulations = min(simulations, limit.simulations // max(1, len(positions)))
-        together = len(positions) if limit else max(1, MAX_NODES // (simulations + 1))
+        together = max(1, len(positions) if limit else MAX_NODES // (simulations + 1))
         leaves = max(1, min(self._leaves, simulations // MAX_LEAVES)) if len(positions) == 1 else 1
         results: list[SearchResult] = []
         for first in range(0, len(positions), together):

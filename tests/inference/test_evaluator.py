@@ -4,6 +4,7 @@ import itertools
 import shutil
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from plyzero.network.model_loader import ModelWatch, load_newest
 from plyzero.run.directory import Run, RunId, open_run
 from plyzero.run.models import ModelName, publish_model
 from plyzero.search.evaluators import EvaluationBatch
+from plyzero.testing import EvaluatorContract
 from selfplay.evaluated_games import EvaluatedGames
 from tests.helpers.inference import ask, batch_of, finished, records, refusal, server
 from tests.helpers.runs import small_run
@@ -48,6 +50,23 @@ def way(request: pytest.FixtureRequest) -> str:
     if request.param == "gRPC":
         request.getfixturevalue("by_grpc")
     return request.param
+
+
+@pytest.mark.parametrize("game", ["tic-tac-toe", "tests.helpers.toys:Written"])  # by gRPC one sends bits, one numbers
+@pytest.mark.usefixtures("way")
+class TestRemoteNetwork(EvaluatorContract):
+    @pytest.fixture(autouse=True)
+    def given(self, game: str, tmp_path: Path) -> Iterator[None]:
+        self.game = game
+        run = small_run(tmp_path / "r", game)
+        publish_model(run.models, untrained(run), fence=1, step=10)
+        with server(run) as (address, _):
+            self.remote = RemoteNetwork(address, run)
+            yield
+            self.remote.close()
+
+    def evaluator(self) -> RemoteNetwork:
+        return self.remote
 
 
 @pytest.mark.parametrize("game", ["tic-tac-toe", "tests.helpers.toys:Written"])  # by gRPC one sends bits, one numbers

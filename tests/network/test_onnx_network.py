@@ -23,6 +23,7 @@ from plyzero.play.bundled_bots import Card, list_cards
 from plyzero.rules.catalog import load_game
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.settings import SearchSettings, TrainerSettings, parse_stored_settings
+from plyzero.testing import EvaluatorContract
 from tests.helpers.runs import small_run
 from trainer.export import untrained
 
@@ -58,6 +59,26 @@ def plain(content: bytes) -> Network:
 def pretended(plain: Network, content: bytes, monkeypatch: pytest.MonkeyPatch) -> Network:
     monkeypatch.setattr(onnx_network, "GPU", CPU)
     return Network(content, load_game("connect-four"), label="pretended")
+
+
+class TestNetwork(EvaluatorContract):
+    game = "connect-four"
+
+    @pytest.fixture(autouse=True)
+    def given(self, plain: Network) -> None:
+        self.network = plain
+
+    def evaluator(self) -> Network:
+        return self.network
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate provider")
+class TestNetworkOnAGpu(TestNetwork):
+    tolerance = 0.01  # of half precision
+
+    @pytest.fixture(autouse=True)
+    def given(self, pretended: Network) -> None:
+        self.network = pretended
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate provider")

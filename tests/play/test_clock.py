@@ -11,6 +11,7 @@ from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.random_game import random_game
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform
 from plyzero.settings import SearchSettings
+from plyzero.testing import PlayerContract
 from tests.helpers.clock import Clock as Pretended
 from tests.helpers.toys import Hashed
 
@@ -46,6 +47,13 @@ def positions(game: GameSpec, number: int) -> list:
         if len(found) >= number:
             break
     return found[:number]
+
+
+class TestABotUnderAClock(PlayerContract):
+    game = "connect-four"
+
+    def player(self, rng: np.random.Generator):
+        return timed_bot(load_game(self.game), Clock(per_move=0.03, now=Pretended()))
 
 
 def test_a_clock_is_written_as_minutes_and_seconds_and_what_a_move_adds():

@@ -19,10 +19,84 @@ from plyzero.run.models import best_model, list_models, publish_model
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform
 from plyzero.search.tree import GUMBEL, PUCT
 from plyzero.settings import SearchSettings
+from plyzero.testing import LookaheadContract, PlayerContract
 from tests.helpers.hostile_models import linear
 from tests.helpers.runs import small_run
 from tests.helpers.toys import Hashed
 from trainer.export import untrained
+
+GAMES = (
+    "tic-tac-toe",
+    "plyzero.check.template.tic_tac_toe:TicTacToe",
+    "tests.helpers.dice:Race",
+    "tests.helpers.dice:PlainRace",
+)
+"""Compiled and in plain Python, without and with dice."""
+
+
+class Named:
+    """A player that is found by its name."""
+
+    @pytest.fixture(autouse=True)
+    def given(self, game: str, name: str) -> None:
+        self.game, self.name = game, name
+
+    def player(self, rng: np.random.Generator):
+        return find_player(self.name, load_game(self.game), rng)
+
+
+@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("name", ["random", "mcts:8"])
+class TestPlayersOfEveryGame(Named, PlayerContract):
+    pass
+
+
+@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("name", ["greedy", "alphabeta:2", "mcts:200"])
+class TestPlayersThatLookAhead(Named, LookaheadContract):
+    pass
+
+
+@pytest.mark.parametrize(("game", "name"), [("tic-tac-toe", "bot"), ("connect-four", "bot:2"), ("pig", "bot:1")])
+class TestBundledBots(Named, PlayerContract):
+    count = 8
+
+
+@pytest.mark.parametrize("game", GAMES)
+class TestBotsWithAnEvaluator(LookaheadContract):
+    @pytest.fixture(autouse=True)
+    def given(self, game: str) -> None:
+        self.game = game
+
+    def player(self, rng: np.random.Generator):
+        game = load_game(self.game)
+        return Bot("own", game, Hashed(game.start.num_actions), simulations=32)
+
+
+class TestABotThatSamplesItsMoves(PlayerContract):
+    game = "connect-four"
+
+    def player(self, rng: np.random.Generator):
+        return Bot("own", load_game(self.game), Hashed(7), simulations=8, temperature=1.0).with_rng(rng)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = small_run(tmp_path_factory.mktemp("run") / "r", "connect-four")
+    publish_model(run.models, untrained(run), fence=1, step=1)
+    return run.root
+
+
+@pytest.mark.parametrize("simulations", [0, 16])
+class TestBotsWithANetwork(PlayerContract):
+    game = "connect-four"
+
+    @pytest.fixture(autouse=True)
+    def given(self, model: Path, simulations: int) -> None:
+        self.model, self.simulations = model, simulations
+
+    def player(self, rng: np.random.Generator):
+        return find_player(str(self.model), load_game(self.game), rng, simulations=self.simulations)
 
 
 def test_the_best_model_is_the_one_with_the_most_points_and_still_there(tmp_path: Path):
