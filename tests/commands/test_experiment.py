@@ -124,52 +124,6 @@ def test_the_shipped_experiments_are_listed_with_their_parameters():
     assert json.loads(shown("experiment", "ls", "--json"))["sweep"]["parameters"]["seeds"] == 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["tik-tac-toe"], "'tik-tac-toe' is not an installed game; the closest names: tic-tac-toe"),
-        (["tic-tac-toe", "-p", "game=tik"], "'tik' is not an installed game; the closest names"),
-        (["sweep", "-p", "sedes=3"], "sweep has no parameter 'sedes'; the nearest is seeds"),
-        (["none.toml"], "cannot read none.toml: No such file or directory"),
-        (["sweep", "--gpus", "3"], "expected at most 1 --gpus, the GPUs that are visible, got 3"),
-        # what a task would refuse
-        (["tic-tac-toe", "-p", "opponents=mctz:5"], "there is no module 'mctz' in this directory"),
-        (["tic-tac-toe", "-p", "games=5"], "expected an even number of games, so that both sides are played equally "),
-        (["tic-tac-toe", "-p", "examples=0"], "expected an opponent and at least one game, got 3 opponents and 0 gam"),
-        (
-            ["tic-tac-toe", "-p", "settings=selfplay.simulatoins=4"],
-            "no setting is called selfplay.simulatoins; the n",
-        ),
-        (["tic-tac-toe", "-p", "preset=slow"], "expected one of the presets quick, standard, gpu, got 'slow'"),
-        (
-            ["tic-tac-toe", "-p", "minutes=0"],
-            "expected more than 0 minutes or steps of training, or until, got 0 and 0",
-        ),
-    ],
-)
-def test_bad_input_is_one_sentence_before_anything_starts(
-    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    assert message in refused("experiment", "run", *arguments, "--out", str(tmp_path / "out"))
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["trian"], "no task is called 'trian'; the nearest is train"),
-        (["evaluate", "-p", "gams=4"], "the task evaluate has no parameter 'gams'; the nearest is games"),
-        (["evaluate", "-p", "games=four"], "expected -p games=A WHOLE NUMBER, got 'four'"),
-        (["evaluate", "-p", "games"], "expected -p NAME=VALUE, such as -p runs=3, got 'games'"),
-        (["average"], "the task average needs -p runs=..."),
-    ],
-)
-def test_a_task_refuses_wrong_parameters(arguments: list[str], message: str, tmp_path: Path):
-    found = refused("experiment", "task", *arguments, "--in", str(tmp_path), "--out", str(tmp_path / "out"))
-    assert found == f"plyzero: {message}\n"
-
-
 def test_a_full_disk_is_one_sentence_and_nothing_runs_on(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     import errno
 

@@ -66,24 +66,3 @@ def test_bad_lines_are_named_and_can_be_left_out(games: Path, tmp_path: Path):
     text = shown(*command, "--skip-bad", cwd=tmp_path)
     assert text.startswith("100 games: ")
     assert "; 7 lines were left out, the first is line 101: expected moves, a list of names\n" in text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["connect-four", "GAMES", "-o", "b.onnx"], "; are these games of connect-four?"),
-        (["tic-tac-toe", "EMPTY", "-o", "b.onnx"], "EMPTY has no finished game of tic-tac-toe"),
-        (["tic-tac-toe", "nowhere", "-o", "b.onnx"], "cannot read nowhere: No such file or directory"),
-        (["tic-tac-toe", "GAMES", "-o", "a=1"], "expected one -o BOT.onnx, the file to write, got none"),
-        (["tic-tac-toe", "GAMES", "-o", "a.onnx", "-o", "b.onnx"], "the file to write, got a.onnx b.onnx"),
-        (["tic-tac-toe", "GAMES", "-o", "D.onnx"], "D.onnx is a directory; expected -o BOT.onnx, the file to write"),
-        (["tic-tac-toe", "GAMES", "-o", "b.onnx", "-o", "x=1"], "expected -o SECTION.KEY=VALUE"),
-        (["tic-tac-toe", "GAMES", "-o", "b.onnx", "--preset", "x"], "expected one of the presets quick, standard, gpu"),
-    ],
-)
-def test_what_cannot_be_imitated_is_one_sentence(games: Path, tmp_path: Path, arguments: list[str], message: str):
-    (tmp_path / "D.onnx").mkdir()
-    (tmp_path / "EMPTY").write_text("\n\n")
-    (tmp_path / "GAMES").write_text("\n".join(games.read_text().splitlines()[:7]))
-    assert message in refused("imitate", *arguments, cwd=tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["D.onnx", "EMPTY", "GAMES"]

@@ -17,7 +17,7 @@ from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.game import Outcome
 from plyzero.search.slots import SearchResult
 from tests.helpers import toys
-from tests.helpers.cli import plyzero, refused
+from tests.helpers.cli import plyzero
 
 TIC_TAC_TOE = load_game("tic-tac-toe")
 
@@ -271,10 +271,7 @@ def test_an_opponent_that_fails_loses_the_game_and_it_can_be_taken_back(screen: 
     assert printed.count("You win by forfeit.") == 2
 
 
-def test_against_names_the_opponent_alone():
-    assert refused("play", "tic-tac-toe", "--against", "greedy", "--level", "1") == (
-        "plyzero: --against names the opponent; omit --run, --net, --simulations and --level\n"
-    )
+def test_against_names_the_opponent():
     assert "the bot is alphabeta:2." in plyzero("play", "tic-tac-toe", "--against", "alphabeta:2", text="").stdout
 
 

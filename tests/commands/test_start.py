@@ -12,7 +12,7 @@ from plyzero.play.game_record import read_game
 from plyzero.play.session import Session
 from plyzero.rules.catalog import load_game
 from plyzero.run.json_games import import_games
-from tests.helpers.cli import plyzero, refused, shown
+from tests.helpers.cli import plyzero, shown
 from tests.helpers.web import get, serving
 
 TIC_TAC_TOE = load_game("tic-tac-toe")
@@ -85,15 +85,3 @@ def test_the_terminal_and_the_page_begin_at_it(file: Path, monkeypatch: pytest.M
     with serving(served[0]) as address:
         _, position = get(address, "/api/position")
     assert (position["text"], position["moves"]) == (BOARD.rstrip(), [])
-
-
-@pytest.mark.parametrize(
-    "command", ["analyze tic-tac-toe", "gtp tic-tac-toe", "match random random --game tic-tac-toe"]
-)
-def test_bad_text_is_refused_in_one_sentence(command: str, tmp_path: Path):
-    bad = tmp_path / "bad.txt"
-    assert f"cannot begin at the position in {bad}: " in refused(*command.split(), "--start", str(bad))
-    bad.write_text("a1 a1")
-    assert "expected a board that moves reach by filling cells, or names of moves: move 2: " in refused(
-        *command.split(), "--start", str(bad)
-    )

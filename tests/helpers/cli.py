@@ -1,11 +1,14 @@
 """The command line, as a person uses it."""
 
+import ctypes
 import io
 import os
 import signal
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,19 +18,20 @@ from plyzero.commands.cli import app, main
 
 
 def plyzero(
-    *arguments: str, text: str = "", cwd: Path | None = None, line_seconds: float = 1e6
+    *arguments: str, text: str = "", cwd: Path | None = None, line_seconds: float = 1e6, descriptors: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in this process, which saves the seconds of starting one.
 
     text: what is typed.
     cwd:  where the command is given; what it imports from there is forgotten.
     line_seconds: time between two lines of progress; with the default a slow machine prints none.
+    descriptors:  whether to return also what C and child processes print.
     """
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
     command, code = ["plyzero", *arguments], 0
     imported = set(sys.modules)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+    with pytest.MonkeyPatch.context() as patch, _printed_to(streams, patch, descriptors):
         patch.setenv("COLUMNS", "120")
         patch.setattr("plyzero.commands.common.LINE_SECONDS", line_seconds)
         patch.setattr("sys.argv", command)
@@ -46,6 +50,35 @@ def plyzero(
     for stream in streams:
         stream.seek(0)
     return subprocess.CompletedProcess(command, code, *(stream.read() for stream in streams))
+
+
+@contextmanager
+def _printed_to(streams: list[io.TextIOWrapper], patch: pytest.MonkeyPatch, descriptors: bool) -> Iterator[None]:
+    """Let `streams` have what is printed to standard output and standard error, by Python alone or by all."""
+    if not descriptors:
+        for name, stream in zip(("stdout", "stderr"), streams, strict=True):
+            patch.setattr(sys, name, stream)
+        yield
+        return
+    kept = [os.dup(number) for number in (1, 2)]
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        try:
+            for number, name, file in ((1, "stdout", output), (2, "stderr", errors)):
+                os.dup2(file.fileno(), number)
+                made = open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+                patch.setattr(sys, name, made)
+                patch.setattr(sys, f"__{name}__", made)
+            yield
+        finally:
+            for each in (sys.stdout, sys.stderr):
+                each.flush()
+            ctypes.CDLL(None).fflush(None)  # as at the end of a process
+            for number, before in zip((1, 2), kept, strict=True):
+                os.dup2(before, number)
+                os.close(before)
+        for stream, file in zip(streams, (output, errors), strict=True):
+            file.seek(0)
+            stream.write(file.read().decode())
 
 
 def plyzero_process(
