@@ -3,11 +3,15 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.anchors import GnuGo, GtpEngine, colour
+from plyzero.gtp.engine import Engine
+from plyzero.play.players import find_player
 from plyzero.rules.catalog import load_game
 from tests.helpers.cli import plyzero
 
@@ -44,31 +48,41 @@ def plyzero_engine(game: str, player: str, *options: str) -> GtpEngine:
     return GtpEngine([sys.executable, "-m", "plyzero", "gtp", game, "--player", player, *options])
 
 
+def check_that_they_agree(black: Callable[[str], str], white: Callable[[str], str]) -> None:
+    """Let two engines, functions from a command to its response, play a whole game."""
+    words = 0
+    while legal := black("gogui-rules_legal_moves"):
+        assert white("gogui-rules_legal_moves") == legal
+        side = black("gogui-rules_side_to_move")
+        mover, other = (black, white) if side == "black" else (white, black)
+        word = mover(f"genmove {side}")
+        assert word in legal.split()
+        other(f"play {side} {word}")
+        words += 1
+    assert words >= 5
+    assert black("gogui-rules_board") == white("gogui-rules_board")
+    assert black("final_score") == white("final_score")
+    assert re.fullmatch(r"[BW]\+\d*|0", black("final_score"))  # with points where the game counts them
+
+
 @pytest.mark.slow
+def test_two_engines_play_a_whole_game_and_agree():
+    games = [("connect-four", player, "--coordinates", "points") for player in ("mcts:20", "random")]
+    with plyzero_engine(*games[0]) as black, plyzero_engine(*games[1]) as white:
+        check_that_they_agree(black.ask, white.ask)
+
+
 @pytest.mark.parametrize(
-    ("game", "options"),
-    [
-        ("tic-tac-toe", ()),
-        ("othello(size=6)", ()),
-        ("breakthrough", ("--coordinates", "points")),
-        ("connect-four", ("--coordinates", "points")),
-    ],
+    ("name", "points"), [("tic-tac-toe", False), ("othello(size=6)", False), ("breakthrough", True)]
 )
-def test_two_engines_play_a_whole_game_and_agree(game: str, options: tuple[str, ...]):
-    with plyzero_engine(game, "mcts:20", *options) as black, plyzero_engine(game, "random", *options) as white:
-        words = 0
-        while legal := black.ask("gogui-rules_legal_moves"):
-            assert white.ask("gogui-rules_legal_moves") == legal
-            side = black.ask("gogui-rules_side_to_move")
-            mover, other = (black, white) if side == "black" else (white, black)
-            word = mover.ask(f"genmove {side}")
-            assert word in legal.split()
-            other.ask(f"play {side} {word}")
-            words += 1
-        assert words >= 5
-        assert black.ask("gogui-rules_board") == white.ask("gogui-rules_board")
-        assert black.ask("final_score") == white.ask("final_score")
-        assert re.fullmatch(r"[BW]\+\d*|0", black.ask("final_score"))  # with points where the game counts them
+def test_two_engines_of_one_process_play_a_whole_game_and_agree(name: str, points: bool):
+    game, rng = load_game(name), np.random.default_rng(0)
+
+    def begun(player: str) -> Callable[[str], str]:
+        engine = Engine(game, find_player(player, game, rng), points=points, rng=rng)
+        return lambda command: re.fullmatch(r"= ?(.*)\n\n", engine.answer(command), re.DOTALL)[1]
+
+    check_that_they_agree(begun("mcts:20"), begun("random"))
 
 
 @pytest.mark.slow
