@@ -28,6 +28,9 @@ from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
 PROBE_SECONDS: Final = 5.0
 """Time in which a server must answer that it is there, in seconds."""
 
+LATE: Final = "it has not answered a batch in time"
+"""Why there is no answer after the deadline."""
+
 log = logging.getLogger(__name__)
 
 
@@ -115,10 +118,10 @@ class RemoteNetwork:
     def _receive(self, future: grpc.Future, positions: int, deadline: float) -> Answer | str:
         try:
             return self.find_answer(future.result(max(0.0, deadline - time.monotonic())), positions)
-        except grpc.RpcError as error:
-            return _sentence(error)
+        except grpc.RpcError as error:  # gRPC may notice first that the time is over
+            return LATE if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED else _sentence(error)
         except (TimeoutError, grpc.FutureTimeoutError):
-            return "it has not answered a batch in time"
+            return LATE
         except grpc.FutureCancelledError:
             return "the connection was closed"
 

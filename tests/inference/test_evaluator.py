@@ -178,6 +178,17 @@ def test_a_batch_that_is_late_is_given_up_and_the_next_is_answered(run: Run, cap
         remote.close()
 
 
+@pytest.mark.usefixtures("by_grpc")
+def test_a_late_batch_has_the_same_reason_if_grpc_notices_first(run: Run, caplog: pytest.LogCaptureFixture):
+    with server(run, max_batch=8, wait_seconds=60) as (address, _):
+        remote = RemoteNetwork(address, run, deadline_seconds=0.1)
+        call = remote.send(batch_of(run, 3))
+        wait_until(call._receive.args[0].done)
+        assert call.answer() is None
+        assert "it has not answered a batch in time; evaluating here" in caplog.text
+        remote.close()
+
+
 def test_the_positions_of_a_call_are_bounded(run: Run):
     name, shape = wire.model_name(run), wire.input_shape(run.game.start, "UINT8")
     with server(run, max_batch=2) as (address, _):
