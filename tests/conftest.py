@@ -19,6 +19,8 @@ os.environ.setdefault(
     "NUMBA_CACHE_DIR", str(Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "plyzero-tests")
 )
 
+pytest_plugins = ["tests.helpers.cpu_times"]
+
 settings.register_profile(
     "fixed",
     derandomize=True,
