@@ -21,6 +21,9 @@ os.environ.setdefault(
 
 pytest_plugins = ["tests.helpers.cpu_times"]
 
+# Before torch is imported: its threads would wait for one another in loops, and the cores belong to other tests.
+os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+
 settings.register_profile(
     "fixed",
     derandomize=True,
