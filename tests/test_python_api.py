@@ -40,16 +40,16 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_text(text)
     for name in ("breakthrough.py", "relabel.py"):
         shutil.copy(ROOT / "examples" / name, folder)
-    run = small_run(folder / "runs" / "c4", "connect-four")
+    run = small_run(folder / "runs" / "c4", "connect-four(rows=4, columns=4)")
     publish_model(run.models, untrained(run), fence=1, step=1)
-    play_segment(run)
+    play_segment(run, full=60)
     return folder
 
 
 @pytest.fixture
 def run(written: Path, tmp_path: Path) -> Run:
     run = small_run(tmp_path / "r")
-    play_segment(run, fence=1)
+    play_segment(run, full=100, fence=1)
     return run
 
 

@@ -116,6 +116,7 @@ def test_every_included_game_with_parameters_is_played_in_two_forms():
     assert with_parameters == {each.partition("(")[0] for each in INCLUDED}
 
 
+@pytest.mark.slow
 def test_forms_that_one_function_makes_are_right_in_a_third_process(tmp_path: Path):
     (tmp_path / "piles.py").write_text(MADE)
     check_three_processes(tmp_path, *([f"piles:{each}" for each in some] for some in (FORMS, FORMS.values())))

@@ -18,7 +18,7 @@ from plyzero.search.tree import EDGE
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings
 from selfplay.games_in_play import GamesInPlay
 from tests.helpers.runs import records_by_seed
-from tests.helpers.toys import Constant, Hashed, Plain, Relay
+from tests.helpers.toys import CompiledHarvest, Constant, Hashed, Plain, Relay
 
 
 class Counting:
@@ -180,9 +180,9 @@ def test_random_bits_are_even_and_differ_by_seed_and_place():
 
 def test_a_worker_with_a_full_cache_still_looks_up_after_each_game():
     settings = Settings(selfplay=SelfplaySettings(parallel_games=4, simulations=24, fast_simulations=8))
-    for start, positions in ((TicTacToe(), 4520), (Relay(6), 6)):
+    for start, positions in ((CompiledHarvest(5), 55), (Relay(6), 6)):
         games, evaluate = GamesInPlay(start, settings, seeds=itertools.count()), Counting(start.num_actions)
-        finished = [games.run(evaluate) for _ in range(6000)]
+        finished = [games.run(evaluate) for _ in range(800)]
         assert evaluate.asked < 2 * positions + 24  # some share a place and drive each other out
         assert max(map(len, finished)) <= 4
         assert sum(map(len, finished[-100:])) > 250

@@ -115,6 +115,7 @@ def test_it_is_known_whether_the_search_is_compiled(tmp_path: Path, monkeypatch:
     assert not is_compiled()
 
 
+@pytest.mark.slow  # the fast form is the next test
 def test_an_edit_of_one_kernel_file_is_seen_by_functions_compiled_in_another(tmp_path: Path):
     shutil.copytree(ROOT / "plyzero", tmp_path / "plyzero", ignore=shutil.ignore_patterns("__pycache__"))
     gumbel = tmp_path / "plyzero" / "search" / "gumbel.py"

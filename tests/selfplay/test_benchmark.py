@@ -13,8 +13,18 @@ from selfplay import benchmark
 from tests.helpers.cli import shown
 from trainer.export import untrained
 
-SMALL = ("--blocks", "1", "--channels", "4", "--seconds", "1")
+SMALL = ("--blocks", "1", "--channels", "4")
 PARTS = {"network", "search", "rules", "record", "other"}
+
+
+def bench(*arguments: str) -> str:
+    """What the command prints after one turn of a twentieth of a second."""
+    measure, timed = benchmark.measure, benchmark.timed
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(benchmark, "WARM_SECONDS", 0.1)
+        patch.setattr(benchmark, "measure", lambda *given, **options: measure(*given, **options | {"seconds": 0.0}))
+        patch.setattr(benchmark, "timed", lambda evaluate_for: timed(lambda _: evaluate_for(0.05)))
+        return shown("bench", *arguments)
 
 
 class Slow:
@@ -51,7 +61,7 @@ def test_a_report_counts_what_was_done_and_its_shares_are_all_of_the_time(run: R
 
 @pytest.mark.parametrize("game", ["tic-tac-toe", "examples.dots_and_boxes:DotsAndBoxes"])
 def test_bench_prints_one_object(game: str):
-    report = json.loads(shown("bench", game, *SMALL, "-o", "selfplay.parallel_games=4", "--json"))
+    report = json.loads(bench(game, *SMALL, "-o", "selfplay.parallel_games=4", "--json"))
     assert report["version"] == 2
     assert report["parallel_games"] == 4
     assert report["network"] == "random weights, 1 x 4"
@@ -60,7 +70,7 @@ def test_bench_prints_one_object(game: str):
 def test_bench_through_an_evaluator(run: Run, tmp_path):
     path = tmp_path / "mine.onnx"
     path.write_bytes(untrained(run))
-    report = json.loads(shown("bench", "tic-tac-toe", "--net", str(path), "--seconds", "1", "--evaluator", "--json"))
+    report = json.loads(bench("tic-tac-toe", "--net", str(path), "--evaluator", "--json"))
     assert (report["evaluator"], report["share_of_ceiling_cpu"]) == (True, None)
     assert report["batch"] == report["parallel_games"] // 2
     assert report["evaluations_per_second"] > 0
@@ -69,7 +79,7 @@ def test_bench_through_an_evaluator(run: Run, tmp_path):
 def test_bench_of_a_model_names_it_and_shows_a_table(run: Run, tmp_path):
     path = tmp_path / "mine.onnx"
     path.write_bytes(untrained(run))
-    text = shown("bench", "tic-tac-toe", "--net", str(path), "--seconds", "1")
+    text = bench("tic-tac-toe", "--net", str(path))
     assert "tic-tac-toe v1, mine.onnx, 64 parallel games" in text
     assert "worker relative to the network alone" in text
 
@@ -78,5 +88,5 @@ def test_bench_says_when_the_cache_and_not_the_network_evaluates_the_game(monkey
     monkeypatch.setattr(benchmark, "MANY_HITS", -1)
     for limit, says in ((2, True), (-1, False)):
         monkeypatch.setattr(benchmark, "LITTLE_NETWORK", limit)
-        text = shown("bench", "tic-tac-toe", *SMALL)
+        text = bench("tic-tac-toe", *SMALL)
         assert ("so this is not the speed of the network. --no-cache measures without it." in text) == says

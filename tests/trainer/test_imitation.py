@@ -61,7 +61,7 @@ def imitation_of(lines: list[str], *options: str, seed: int = 0) -> Imitation:
 
 @pytest.fixture(scope="module")
 def lines() -> list[str]:
-    return game_lines(GAME.start, perfect, 600, opening=6)
+    return game_lines(GAME.start, perfect, 400, opening=6)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_training_ends_in_time_and_the_best_weights_are_kept(learned: tuple[Imit
 
 
 def test_the_same_seed_gives_the_same_bot_on_any_processor(lines: list[str], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(imitation_module, "STEPS", 10)
+    monkeypatch.setattr(imitation_module, "STEPS", 4)
     monkeypatch.setattr(imitation_module, "PATIENCE", 1)
     found = []
     for seed, flags in ((0, set()), (0, {"avx512_bf16"}), (1, set())):

@@ -223,7 +223,7 @@ class Life(RuleBasedStateMachine):
         assert self.backpressure.reason(has_model=self.has_model) is None
 
 
-Life.TestCase.settings = settings(max_examples=12, stateful_step_count=60)  # few but long: most faults need a history
+Life.TestCase.settings = settings(max_examples=5, stateful_step_count=60)  # few but long: most faults need a history
 TestLife = Life.TestCase
 
 
