@@ -13,18 +13,16 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import typer.main
 
 from docs.make_settings import PAGE, page
 from plyzero.check.laws import POSITION_LAWS, GameTrace
 from plyzero.check.template import tic_tac_toe as template
 from plyzero.check.violations import play_and_check
-from plyzero.commands.cli import app
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import create_run
 from plyzero.run.models import publish_model
 from tests.helpers import toys
-from tests.helpers.cli import shown
+from tests.helpers.cli import parsed, shown
 from trainer.export import untrained
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -205,14 +203,7 @@ def commands() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("path", "words"), commands())
 def test_every_command_in_the_documentation_can_be_parsed(path: str, words: str):
-    group = typer.main.get_command(app)
-    arguments = shlex.split(words)[1:]
-    name, command, rest = group.resolve_command(
-        group.make_context("plyzero", list(arguments), resilient_parsing=True), arguments
-    )
-    if name == "replay":
-        name, command, rest = command.resolve_command(command.make_context(name, rest, resilient_parsing=True), rest)
-    command.make_context(name, rest)
+    parsed(shlex.split(words)[1:])
 
 
 def anchors(path: Path) -> set[str]:

@@ -53,7 +53,7 @@ def test_an_error_of_the_source_is_raised_where_its_next_line_is_asked_for():
 
     lines = ArrivingLines(broken())
     assert next(lines) == "a"
-    assert lines.wait(10)
+    assert lines.wait(100)
     assert not lines.wait_for_line(0)
     for _ in range(2):
         with pytest.raises(OSError, match="gone"):

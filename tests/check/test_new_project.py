@@ -36,7 +36,7 @@ def test_its_tests_are_green_at_once_and_its_rules_keep_the_laws(tmp_path: Path)
     done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=root)
     assert done.returncode == 0, done.stdout
     assert "27 passed" in done.stdout
-    assert shown("check", "my_game:MyGame", "--games", "10", cwd=root).startswith("my_game:MyGame v1: 18 laws hold")
+    assert shown("check", "my_game:MyGame", "--games", "2", cwd=root).startswith("my_game:MyGame v1: 18 laws hold")
 
 
 def test_a_game_that_is_rewritten_has_its_numbers_and_is_compared_with_the_original(tmp_path: Path):

@@ -249,11 +249,11 @@ def test_processes_that_a_killed_runner_has_left_are_ended_first(tmp_path: Path)
     plan = plan_of({"a": {"sh": "true"}})
     with open_experiment(directory, plan) as experiment:
         environment = {**os.environ, MARK: experiment}
-        left = subprocess.Popen(["sleep", "60"], env=environment, start_new_session=True)
-        other = subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: "another"}, start_new_session=True)
+        left = subprocess.Popen(["sleep", "3600"], env=environment, start_new_session=True)
+        other = subprocess.Popen(["sleep", "3600"], env={**os.environ, MARK: "another"}, start_new_session=True)
     try:
         run(plan, directory)
-        assert left.wait(10) == -signal.SIGKILL
+        assert left.wait() == -signal.SIGKILL
         assert other.poll() is None
     finally:
         other.kill()
@@ -264,7 +264,7 @@ def test_a_copy_has_its_own_id_and_kills_no_task_of_the_original(tmp_path: Path)
     original, copy, moved = tmp_path / "x", tmp_path / "copy", tmp_path / "moved"
     plan = plan_of({"a": {"sh": "true"}})
     with open_experiment(original, plan) as experiment:
-        running = subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: experiment}, start_new_session=True)
+        running = subprocess.Popen(["sleep", "3600"], env={**os.environ, MARK: experiment}, start_new_session=True)
     try:
         shutil.copytree(original, copy)
         assert states(run(plan, copy)) == {"a": "done"}

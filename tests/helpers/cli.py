@@ -106,8 +106,12 @@ def refused(*arguments: str, cwd: Path | None = None) -> str:
     return done.stderr
 
 
+GROUP = typer.main.get_command(app)
+
+
 def parsed(words: list[str]) -> tuple[str, dict]:
     """Return a command of plyzero and the values of its options. Raises click's error for a command that is none."""
-    group = typer.main.get_command(app)
-    name, command, rest = group.resolve_command(group.make_context("plyzero", [*words], resilient_parsing=True), words)
+    name, command, rest = GROUP.resolve_command(GROUP.make_context("plyzero", [*words], resilient_parsing=True), words)
+    if name == "replay":
+        name, command, rest = command.resolve_command(command.make_context(name, rest, resilient_parsing=True), rest)
     return name, command.make_context(name, rest).params

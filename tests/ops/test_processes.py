@@ -43,7 +43,7 @@ def test_a_worker_stopped_while_it_compiles_ends_at_once(tmp_path: Path):
         while not list((tmp_path / "cache").rglob("search_*/*.machinecode")):  # the first kernel has been compiled
             assert worker.poll() is None
             time.sleep(0.05)
-        said, _ = worker.communicate(timeout=10)
+        said, _ = worker.communicate(timeout=100)
     assert worker.returncode == 0
     assert "stopped while it started; there is nothing to store" in said
     assert [list((root / name).iterdir()) for name in ("journal", "replay")] == [[], []]

@@ -172,6 +172,7 @@ def test_of_functions_that_call_one_another_nothing_is_kept():
         describe(names["f"])
 
 
+@pytest.mark.slow
 def test_rules_with_a_kernel_that_calls_itself_are_played_by_every_process(tmp_path: Path):
     recursive = HELPERS.replace("return action + 1", "return 1 if action == 0 else 1 + taken(below(action))")
     below = "@kernel\ndef below(number):\n    return number - 1\n"
@@ -220,6 +221,7 @@ def test_a_directory_that_cannot_be_written_costs_time_and_one_warning(
 ):
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     machine_code._warn_of_no_directory.cache_clear()
     for number in (7, 8):
         rule = returning(number)
@@ -268,11 +270,12 @@ def test_a_file_that_is_not_what_this_process_would_write_is_compiled_again(
     assert compiled(3)[0] == 3
 
 
+@pytest.mark.slow
 def test_a_kernel_cached_by_numba_is_compiled_when_a_table_changes(tmp_path: Path):
     cached = HELPERS.replace("@kernel", "import tables\n@kernel(cache=True)").replace("+ 1", "+ 1 + tables.LAST")
     for name, text in {**FILES, "helpers.py": cached}.items():
         (tmp_path / name).write_text(text)
-    assert [each.split()[1] for each in processes(tmp_path) * 2] == ["18", "18"]
+    assert processes(tmp_path)[0].split()[1] == "18"
     (tmp_path / "tables.py").write_text(TABLES.replace("LAST = 0", "LAST = 1"))
     assert processes(tmp_path)[0].split()[1] == "17"
 

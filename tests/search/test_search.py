@@ -375,8 +375,8 @@ def mistakes(positions, roots):
 
 def test_with_exact_values_puct_plays_every_position_of_tic_tac_toe_perfectly(tic_tac_toe_states):
     assert len(tic_tac_toe_states) == 4520
-    for start in (TicTacToe(), PlainTicTacToe()):
-        states = [position for position in toys.all_positions(start) if position.outcome() is None]
+    plain = [position for position in toys.all_positions(PlainTicTacToe()) if position.outcome() is None]
+    for states in (tic_tac_toe_states[::3], plain[1::9]):
         roots = search(states, Exact(9), simulations=24, settings=SearchSettings(algorithm="puct"))
         assert mistakes(states, roots) == 0
 

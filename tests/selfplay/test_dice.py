@@ -67,7 +67,7 @@ def test_rolls_after_the_opening_are_as_frequent_as_their_probabilities(start):
     """In the opening they are not: one that ends the game is taken back, so rolls that end games are rarer there."""
     rolls = {0: [], 1: []}
     heads = []
-    for game in played(start, 2000, simulations=2, fast_simulations=2).values():
+    for game in played(start, 1200, simulations=2, fast_simulations=2).values():
         (record,) = game.games
         (_, first), *others = replay_game(start, record, game.positions["action"].tolist())
         heads += first

@@ -43,7 +43,7 @@ from trainer.loop import Trainer
 from trainer.state import read_state
 
 GAME = load_game("tic-tac-toe")
-STEPS, PATIENCE = 50, 2
+STEPS, PATIENCE = 40, 1
 QUICK = ("network.channels=16", "trainer.batch_size=64", "trainer.warmup_steps=20", "trainer.ema_decay=0.95")
 
 

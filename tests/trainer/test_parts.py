@@ -212,7 +212,8 @@ def test_an_unfit_part_is_refused_before_a_run_is_created(
 ):
     (tmp_path / "own_parts.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    done = plyzero(command, "tic-tac-toe", "--run", str(tmp_path / "r"), "-o", "network.module=own_parts:Narrow")
+    options = ("-o", "network.module=own_parts:Narrow", "-o", "network.channels=8", "-o", "network.blocks=1")
+    done = plyzero(command, "tic-tac-toe", "--run", str(tmp_path / "r"), *options)
     assert done.returncode == 2
     assert "plyzero: network.module = own_parts:Narrow: forward() returned shapes [(3, 8), (3, 3)]" in done.stderr
     assert not (tmp_path / "r").exists()
