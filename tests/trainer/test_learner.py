@@ -31,7 +31,10 @@ def some_batch(rows: int, *, first: int = 0) -> Batch:
     return Batch(planes, np.ones((rows, 7), np.bool_), policy, wdl, score, np.zeros((rows, 0, 6, 7), np.float32))
 
 
-def test_a_step_reads_nothing_back_from_the_device():
+def test_a_step_reads_nothing_back_from_the_device(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(
+        "trainer.learner.cpu_flags", set
+    )  # with bfloat16, a processor would be asked to autocast "meta"
     network = make_network(NetworkSettings(blocks=1, channels=8), ConnectFour())
     learner = Learner(network, loss, TrainerSettings(), META)
     for step in range(1, 4):
