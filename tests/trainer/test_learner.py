@@ -32,9 +32,7 @@ def some_batch(rows: int, *, first: int = 0) -> Batch:
 
 
 def test_a_step_reads_nothing_back_from_the_device(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(
-        "trainer.learner.cpu_flags", set
-    )  # with bfloat16, a processor would be asked to autocast "meta"
+    monkeypatch.setattr("trainer.learner.cpu_flags", set)  # with bfloat16, "meta" would be asked to autocast
     network = make_network(NetworkSettings(blocks=1, channels=8), ConnectFour())
     learner = Learner(network, loss, TrainerSettings(), META)
     for step in range(1, 4):
