@@ -22,6 +22,8 @@ TOOL_EXTRAS := ,openspiel,grpc,s3,plot,experiments,argo,browser,dev
 OPENSPIEL := build/openspiel
 GPU := build/gpu
 SERVERS := build/pytriton build/mlserver
+# Without it each process would compile the modules that it imports, since pip does not.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-whole test-slow test-memory test-newer test-browser test-docker servers soak attacks bench gpu-check bots lint lint-whole clean
 
