@@ -66,7 +66,7 @@ attacks: $(READY)
 BIOME := @biomejs/biome@2.6.8
 test-browser: $(READY)
 	if command -v npx > /dev/null; then npx --yes $(BIOME) lint --error-on-warnings plyzero/web/page; fi
-	$(BIN)/pytest -m browser -rs --numprocesses 2 --dist worksteal tests/web
+	$(BIN)/pytest -m browser -rs --numprocesses 2 --dist loadgroup tests/web
 
 test-docker: $(READY)
 	$(BIN)/pytest -m docker -rs
