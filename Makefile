@@ -34,19 +34,23 @@ test: $(READY) lint
 	$(BIN)/pytest -m "not slow and not soak and not docker and not browser" --numprocesses auto --dist worksteal
 
 test-whole test-slow: $(READY) lint-whole
-	$(BIN)/pytest -m slow --numprocesses 4 --dist worksteal --durations 25
+	$(BIN)/pytest -m slow --numprocesses 3 --dist worksteal --durations 25
 
 # The bounds of arrays are checked, and the allocator guards its blocks against what has no bounds, such as copies.
+# Left out is what runs no machine code: files, catalogs, kept code, rules in plain Python, games of OpenSpiel.
+WITHOUT_CODE := $(addprefix --ignore=tests/,search/test_numba_kernel.py selfplay/test_backpressure.py \
+	selfplay/test_benchmark.py selfplay/test_replay_writer.py)
 test-memory: $(READY)
 	mkdir -p build
 	$(CC) -O1 -shared -fPIC -fno-builtin -Wall -Wextra -o build/guard.so tests/helpers/guard.c -lpthread
 	LD_PRELOAD=$(CURDIR)/build/guard.so NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -p tests.helpers.guard \
-		-m "not slow and not soak" --numprocesses auto --dist worksteal --deselect tests/selfplay/test_benchmark.py \
-		tests/games tests/search tests/selfplay tests/rules/test_openspiel.py
+		-m "not slow and not soak" --numprocesses auto --dist worksteal $(WITHOUT_CODE) \
+		-k "not compiler_off and not (test_games.py and (plain or refused or canonical or loaded))" \
+		tests/games tests/search tests/selfplay
 
 # What is most likely to differ: the trainer, what compiles, and what reads signatures, annotations and files.
 NEWER := build/newer-python
-NEWER_TESTS ?= tests/search/test_golden.py tests/search/test_search.py tests/trainer/test_trainer.py tests/trainer/test_parts.py tests/selfplay/test_worker.py
+NEWER_TESTS ?= tests/search/test_golden.py tests/trainer/test_trainer.py tests/trainer/test_parts.py tests/selfplay/test_worker.py
 test-newer: $(NEWER)/.ready
 	tests/newer_python.sh test $(NEWER) -m '"not slow and not soak"' --numprocesses auto --dist worksteal $(NEWER_TESTS)
 
@@ -64,7 +68,7 @@ attacks: $(READY)
 BIOME := @biomejs/biome@2.6.8
 test-browser: $(READY)
 	if command -v npx > /dev/null; then npx --yes $(BIOME) lint --error-on-warnings plyzero/web/page; fi
-	$(BIN)/pytest -m browser -rs
+	$(BIN)/pytest -m browser -rs --numprocesses 2 --dist loadgroup tests/web
 
 test-docker: $(READY)
 	$(BIN)/pytest -m docker -rs

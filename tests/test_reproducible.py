@@ -62,5 +62,5 @@ def test_a_loaded_machine_makes_the_same_games_and_weights(tmp_path: Path):
     assert len(first.games) > 100
     assert len(first.models) == len(first.curve) >= 2
     assert first.curve[-1]["score"]
-    with load(4):
+    with load(2):
         assert trained(tmp_path / "loaded") == first

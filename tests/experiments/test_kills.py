@@ -16,8 +16,8 @@ from experiments.manifest import Record, read_manifest, read_record
 from experiments.runner import MARK
 from tests.helpers.cli import plyzero
 
-KILLS = 20
-RUNS = 60
+KILLS = 8
+RUNS = 24
 TOTAL = 2 * RUNS + 1
 """Number of tasks."""
 

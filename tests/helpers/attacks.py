@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -253,14 +254,19 @@ class Crew:
             self.look()
             time.sleep(0.05)
 
-    def work_until_taken_in(self, *, games: int, seconds: float = 60.0) -> None:
-        """Let everybody work until `games` more are taken in; AssertionError after `seconds`."""
-        wanted, deadline = len(self.account.read().taken_in) + games, time.monotonic() + seconds
-        while len(self.account.read().taken_in) < wanted:
+    def work_until(self, holds: Callable[[], object], *, seconds: float = 60.0) -> None:
+        """Let everybody work until `holds()` is true; AssertionError after `seconds`."""
+        deadline = time.monotonic() + seconds
+        while not holds():
             assert time.monotonic() < deadline, (
-                f"{len(self.account.taken_in)} games taken in, not {wanted}: {Counter(self.died)}"
+                f"waited in vain; {len(self.account.read().taken_in)} games taken in: {Counter(self.died)}"
             )
             self.work(0.2)
+
+    def work_until_taken_in(self, *, games: int, seconds: float = 60.0) -> None:
+        """Let everybody work until `games` more are taken in; AssertionError after `seconds`."""
+        wanted = len(self.account.read().taken_in) + games
+        self.work_until(lambda: len(self.account.read().taken_in) >= wanted, seconds=seconds)
 
     def settle(self, *, patience: float = 90.0) -> dict[str, Any]:
         """Stop the workers, wait until the trainer has taken in everything, stop it, and report what became of it.

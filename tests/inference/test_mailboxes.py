@@ -311,7 +311,7 @@ def test_a_run_with_a_long_name_and_a_system_without_sockets(tmp_path: Path, mon
     assert sockets(run) == []
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_random_kills_and_suspensions_leave_nothing_and_nobody_waits_long(run: Run):
     rng = random.Random(1)
     state = [(PROCESSES.Array("d", 2), PROCESSES.Value("i", 0)) for _ in range(3)]

@@ -5,17 +5,13 @@ What the first two print is the reference: their rules were compiled afresh.
 
 import inspect
 import os
-import pickle
-import re
 import subprocess
 import sys
 from pathlib import Path
 
-import llvmlite.binding as llvm
 import pytest
 
 from plyzero.rules.catalog import load_game
-from plyzero.rules.machine_code import CHECKSUM_BYTES, visible_names
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -120,21 +116,3 @@ def test_every_included_game_with_parameters_is_played_in_two_forms():
 def test_forms_that_one_function_makes_are_right_in_a_third_process(tmp_path: Path):
     (tmp_path / "piles.py").write_text(MADE)
     check_three_processes(tmp_path, *([f"piles:{each}" for each in some] for some in (FORMS, FORMS.values())))
-
-
-@pytest.mark.slow
-def test_no_name_in_kept_code_can_be_that_of_another_process(tmp_path: Path):
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    for game in ("tic-tac-toe", "pig"):
-        command = [sys.executable, "-m", "plyzero", "match", "mcts:8", "random", "--game", game, "--games", "2"]
-        subprocess.run(command, env=environment, check=True, capture_output=True)
-    files = list(tmp_path.rglob("*.machinecode"))
-    names = {name for path in files for name in visible_names(kept_module(path))}
-    assert len(files) > 30
-    assert {name for name in names if not re.search(r"v\d{30,}", name)} <= {"NRT_incref", "NRT_decref"}
-
-
-def kept_module(path: Path) -> llvm.ModuleRef:
-    """The bitcode in a file of machine code."""
-    (_, _, (_, bitcode)), *_ = pickle.loads(path.read_bytes()[CHECKSUM_BYTES:])
-    return llvm.parse_bitcode(bitcode)

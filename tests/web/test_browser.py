@@ -569,7 +569,7 @@ def test_an_analysis_grows_on_the_board_and_a_review_finds_the_losing_move(serve
     page.wait_for_selector(".overlay circle.heat")
     for mode in ("visits", "line", "nothing", "policy"):
         page.get_by_role("button", name=mode, exact=True).click()
-        page.wait_for_timeout(100)
+        page.get_by_role("button", name=mode, exact=True, pressed=True).wait_for()
     assert "Expected score: Black, to move," in page.get_by_label("Analysis").inner_text()
     page.get_by_role("button", name="Review the game").click()
     page.wait_for_selector("text=Accuracy")
