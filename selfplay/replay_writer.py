@@ -67,7 +67,7 @@ class ReplayWriter:
         try:
             self._open_journal()
         except OSError as error:  # the thread reports a transient one, and tries again
-            if error.errno not in TRANSIENT_WRITES:
+            if error.errno not in TRANSIENT_ERRORS:
                 raise
         self._thread.start()
         return self

@@ -11,6 +11,7 @@ is complete and has another checksum, is damage: it is reported, and the frames 
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -90,7 +91,8 @@ class Journal:
         held = None
         try:
             held = files.lock(unfinished, needed=False)  # before other processes can see it
-            assert held is not None
+            if held is None:  # this process was suspended for so long that the trainer has removed the file
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(unfinished))
             self._descriptor, self._size = held, os.fstat(held).st_size
             files.rename(unfinished, self._path)
         except BaseException:
