@@ -63,11 +63,12 @@ soak: $(READY)
 attacks: $(READY)
 	$(BIN)/python benchmarks/attacks.py --run runs/attacks-$$(date +%s) --minutes 30
 
-# By path: a walk through the project would find the copy in build/newer-python.
+# By path: a walk through the project would find the copy in build/newer-python. Tests of the dashboard share one run.
 BIOME := @biomejs/biome@2.6.8
 test-browser: $(READY)
 	if command -v npx > /dev/null; then npx --yes $(BIOME) lint --error-on-warnings plyzero/web/page; fi
-	$(BIN)/pytest -m browser -rs --numprocesses 2 --dist loadgroup tests/web
+	$(BIN)/pytest -m browser -rs --numprocesses 2 --dist worksteal --ignore tests/web/test_dashboard.py tests/web
+	$(BIN)/pytest -m browser -rs tests/web/test_dashboard.py
 
 test-docker: $(READY)
 	$(BIN)/pytest -m docker -rs
