@@ -37,7 +37,8 @@ test-whole test-slow: $(READY) lint-whole
 	$(BIN)/pytest -m slow --numprocesses 3 --dist worksteal --durations 25
 
 # The bounds of arrays are checked, and the allocator guards its blocks against what has no bounds, such as copies.
-# Left out is what runs no machine code: files, catalogs, kept code, rules in plain Python, games of OpenSpiel.
+# Left out is what runs no machine code (files, catalogs, kept code, plain Python, games of OpenSpiel), or none that the
+# other tests do not run too.
 WITHOUT_CODE := $(addprefix --ignore=tests/,search/test_numba_kernel.py selfplay/test_backpressure.py \
 	selfplay/test_benchmark.py selfplay/test_replay_writer.py)
 test-memory: $(READY)
@@ -45,7 +46,7 @@ test-memory: $(READY)
 	$(CC) -O1 -shared -fPIC -fno-builtin -Wall -Wextra -o build/guard.so tests/helpers/guard.c -lpthread
 	LD_PRELOAD=$(CURDIR)/build/guard.so NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -p tests.helpers.guard \
 		-m "not slow and not soak" --numprocesses auto --dist worksteal $(WITHOUT_CODE) \
-		-k "not compiler_off and not (test_games.py and (plain or refused or canonical or loaded))" \
+		-k "not compiler_off and not all_values_of and not (test_games.py and (plain or refused or canonical or loaded))" \
 		tests/games tests/search tests/selfplay
 
 # What is most likely to differ: the trainer, what compiles, and what reads signatures, annotations and files.
@@ -64,11 +65,12 @@ soak: $(READY)
 attacks: $(READY)
 	$(BIN)/python benchmarks/attacks.py --run runs/attacks-$$(date +%s) --minutes 30
 
-# By path: a walk through the project would find the copy in build/newer-python.
+# By path: a walk through the project would find the copy in build/newer-python. Tests of the dashboard share one run.
 BIOME := @biomejs/biome@2.6.8
 test-browser: $(READY)
 	if command -v npx > /dev/null; then npx --yes $(BIOME) lint --error-on-warnings plyzero/web/page; fi
-	$(BIN)/pytest -m browser -rs --numprocesses 2 --dist loadgroup tests/web
+	$(BIN)/pytest -m browser -rs --numprocesses 2 --dist worksteal --ignore tests/web/test_dashboard.py tests/web
+	$(BIN)/pytest -m browser -rs tests/web/test_dashboard.py
 
 test-docker: $(READY)
 	$(BIN)/pytest -m docker -rs

@@ -291,6 +291,6 @@ def test_a_loss_that_is_no_number_ends_the_trainer_with_what_to_do(tmp_path: Pat
 @pytest.mark.parametrize("game", ["tests.helpers.zoo:Nim", "tests.helpers.zoo:Kalah"])
 def test_a_game_that_can_be_learned_is_never_warned_of(tmp_path: Path, game: str):
     run = small_run(tmp_path / "r", game, "trainer.publish_seconds=0")
-    learn(run, models=12, full=400)
-    assert [line["warning"] for line in verdicts(run)] == [None] * 12
+    learn(run, models=8, full=400)
+    assert [line["warning"] for line in verdicts(run)] == [None] * 8
     assert verdicts(run)[-1]["value_learned"] > 0.05

@@ -16,7 +16,7 @@ from plyzero.web.server import make_app
 from tests.helpers.runs import small_run
 from tests.helpers.web import serving, violations
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("dashboard")]  # all look at one run, in one process
+pytestmark = pytest.mark.browser
 
 CHARTS = (
     "Losses",
