@@ -22,6 +22,9 @@ TOOL_EXTRAS := ,openspiel,grpc,s3,plot,experiments,argo,browser,dev
 OPENSPIEL := build/openspiel
 GPU := build/gpu
 SERVERS := build/pytriton build/mlserver
+# One process of the test runner more than there are cores: some tests wait.
+PROCESSES := $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
+TEST_OPTIONS :=
 # Without it each process would compile the modules that it imports, since pip does not.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -31,7 +34,7 @@ demo: $(LOOP)
 	$(BIN)/python examples/demo.py
 
 test: $(READY) lint
-	$(BIN)/pytest -m "not slow and not soak and not docker and not browser" --numprocesses auto --dist worksteal
+	$(BIN)/pytest -m "not slow and not soak and not docker and not browser" --numprocesses $(PROCESSES) --dist worksteal $(TEST_OPTIONS)
 
 test-whole test-slow: $(READY) lint-whole
 	$(BIN)/pytest -m slow --numprocesses 3 --dist worksteal --durations 25

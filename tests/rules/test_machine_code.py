@@ -72,6 +72,7 @@ def write_files(directory: Path) -> None:
         (directory / name).write_text(text)
 
 
+@pytest.mark.slow
 def test_rules_are_compiled_once_and_again_when_a_table_has_changed(tmp_path: Path):
     write_files(tmp_path)
     assert processes(tmp_path)[0].endswith(" 18 None 18.0")
@@ -183,6 +184,7 @@ def test_rules_with_a_kernel_that_calls_itself_are_played_by_every_process(tmp_p
         assert processes(tmp_path)[0].split()[1:] == ["18", "None", "18.0"]
 
 
+@pytest.mark.slow
 def test_a_rule_whose_error_tells_values_is_kept_and_raises_the_same_error(tmp_path: Path):
     longer = GAME.replace(
         '        s["to_play"] =', '        np.zeros(3)[:action] = np.zeros(3)[: s["left"]]\n        s["to_play"] ='
@@ -280,6 +282,7 @@ def test_a_kernel_cached_by_numba_is_compiled_when_a_table_changes(tmp_path: Pat
     assert processes(tmp_path)[0].split()[1] == "17"
 
 
+@pytest.mark.slow
 def test_what_was_compiled_before_plyzero_was_imported_is_not_kept(tmp_path: Path):
     before = "import numba\n@numba.njit\ndef f(x):\n    return x + 1\nf(1)\n"
     after = (

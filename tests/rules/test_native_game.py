@@ -243,6 +243,7 @@ def test_the_functions_are_called_without_compiled_code_too(tmp_path: Path):
     assert (done.stdout, done.stderr) == ("False 0 1\n", "")
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing_and_a_third_calls_the_library_that_was_built_again(tmp_path: Path):
     def process() -> str:
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
