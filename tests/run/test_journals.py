@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plyzero import files
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import Run, RunId
 from plyzero.run.journals import Journal, owners, read_journal
@@ -45,6 +46,18 @@ def leave(run: Run, games: list[Games], sequence: int = 0) -> Path:
 
 def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir()) if directory.exists() else []
+
+
+def test_a_journal_whose_unfinished_file_is_removed_while_it_begins_is_a_missing_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def lock_late(path: Path, *, needed: bool) -> None:
+        path.unlink()  # as retention does after ten minutes, in which the worker was suspended
+
+    monkeypatch.setattr(files, "lock", lock_late)
+    with pytest.raises(FileNotFoundError):
+        begin(tmp_path, RELAY)
+    assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("game", [CONNECT_FOUR, RELAY], ids=["bits", "floats"])
