@@ -522,7 +522,7 @@ class Store(RuleBasedStateMachine):
             worker.slept |= self.clock.now - worker.shown_at >= GONE_SECONDS
         segments = len(list(list_segments(self.run.segments)))
         journals = list_journals(self.run.journals)
-        held = [(name, worker) for name in journals for worker in self.workers if worker.owns(name)]
+        held = [(name, worker) for name in journals for worker in self.workers if worker.owns(name) and not name.taken]
         self._do(self.trainer, self.trainer.maintain, trouble)
         self.happened["segments removed"] += max(0, segments - len(list(list_segments(self.run.segments))))
         left = list_journals(self.run.journals)
@@ -608,6 +608,7 @@ def run_machine(volume: str, **how: object) -> Counter[str]:
     return happened
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("volume", VOLUMES)
 def test_whatever_happens_every_acknowledged_game_is_read_once(volume: str):
     happened = run_machine(volume, max_examples=70)
