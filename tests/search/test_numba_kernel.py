@@ -36,7 +36,11 @@ def policy(copy: Path) -> tuple[str, bool]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     done = subprocess.run(
         [sys.executable, "-c", POLICY],
-        env={**environment, "PYTHONPATH": str(copy)},
+        env={
+            **environment,
+            "PYTHONPATH": str(copy),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },  # Python's cache believes in times
         cwd=copy,
         capture_output=True,
         text=True,
