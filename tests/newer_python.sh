@@ -32,7 +32,7 @@ case $1 in
     fi
     copy_files
     inside 'python3 -m venv /venv
-      pip install --quiet --no-cache-dir --constraint constraints.txt --editable ".[cpu,train,grpc,s3,web,plot,experiments,dev]"'
+      pip install --quiet --no-cache-dir --no-compile --constraint constraints.txt --editable ".[cpu,train,grpc,s3,web,plot,experiments,dev]"'
     touch "$root/.ready"
     ;;
   test)
