@@ -248,9 +248,10 @@ def with_exact_end(position: Game, result: SearchResult, *, nodes: int, seconds:
     rules, to_play = rule_calls.addresses(position.rules), position.State.fields["to_play"][1]
     path = _room(position, nodes)
     path.states[0] = position.state
-    began = perf_counter()
-    made = solve(rules, path, to_play, 100)[1]  # to measure how long one takes, and to compile before a game's end
+    solve(rules, path, to_play, -1)  # makes no position, but compiles: now, not at the end of a game
     if seconds < math.inf:
+        began = perf_counter()
+        made = solve(rules, path, to_play, 100)[1]  # to measure how long one takes
         nodes = min(nodes, int(made * seconds / (perf_counter() - began)))
     if not nodes or not (near := near_ends(rules, path, ROOM_FOR_LUCK * nodes)):
         return result
