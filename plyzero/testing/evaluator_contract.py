@@ -1,4 +1,4 @@
-"""What the search expects of an evaluator: possible numbers, row by row, and no memory of a batch."""
+"""Tests of an evaluator: its numbers are possible, each row stands alone, and it keeps no batch."""
 
 from __future__ import annotations
 

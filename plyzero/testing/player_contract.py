@@ -1,4 +1,4 @@
-"""What a match expects of a player: legal moves, in order, the same again with the same random numbers."""
+"""Tests of a player: its moves are legal, in order, and the same for the same random numbers."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class LookaheadContract(PlayerContract):
     """The tests of a player that looks at least one move ahead: those of every player, and that it takes a win."""
 
     def test_it_wins_where_one_move_wins(self) -> None:
-        """Of the moves that win at once, any will do."""
+        """It may choose any move that wins at once."""
         found = [(position, wins) for position in self.positions() if (wins := _winning(position))]
         assert found, "none of the positions can be won in one move; test more positions, or another game"
         chosen = self.made().choose_all([position for position, _ in found])

@@ -1,4 +1,4 @@
-"""What a run expects of its volume, a directory or a bucket: files that are whole, and names that are taken once."""
+"""Tests of a volume, a directory or a bucket: files are whole, and each name is taken once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every command refuses: a sentence and an exit code, before anything is changed."""
+"""Commands refuse bad input with a sentence and an exit code, before anything is changed."""
 
 import os
 import re
@@ -55,7 +55,7 @@ FILES = {
     "folder.onnx/file": "",
     "twice.txt": "a1 a1",
 }
-"""What lies where commands are given."""
+"""Files in the directory in which commands are given."""
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def places(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a command is given, on a machine with one GPU."""
+    """The directory in which a command is given, on a machine with one GPU."""
     for name, content in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)

@@ -19,7 +19,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def cpu_seconds() -> float:
-    """Of this process and of all child processes that have ended and been waited for."""
+    """Return the CPU time of this process and of all child processes that it has waited for."""
     return sum(os.times()[:4])
 
 
