@@ -6,8 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from plyzero.run.directory import Run
 from tests.helpers.clock import Clock
@@ -33,6 +36,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("fixed")
+
+# Hypothesis also tries the constants of all modules that are imported: examples would depend on which tests ran before.
+patch.object(providers, "_get_local_constants", lambda: providers._local_constants).start()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job in the background; child processes would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
