@@ -1,6 +1,5 @@
 """Effects of groups of runs: means, differences to the baseline, and what is left out."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from experiments.tasks.effects import COLUMNS, effects
 from experiments.tasks.results import EVAL_COLUMNS, TRAIN_COLUMNS, write_table
 from plyzero.errors import UserError
+from tests.helpers.experiments import rows_of
 
 
 def write_run(run: str, group: str, scores: dict[str, float], *, last: tuple[int, float] | None = None):
@@ -23,8 +23,7 @@ def write_run(run: str, group: str, scores: dict[str, float], *, last: tuple[int
 def run_effects(*runs: str, **options: Any) -> tuple[dict[str, dict[str, str]], str, list[str]]:
     said: list[str] = []
     effects(Path(), Path("effects"), report=said.append, runs=runs, **options)
-    with open("effects/effects.csv") as file:
-        rows = {row["group"]: row for row in csv.DictReader(file)}
+    rows = {row["group"]: row for row in rows_of("effects/effects.csv")}
     return rows, Path("effects/effects.md").read_text(), said
 
 

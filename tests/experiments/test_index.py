@@ -22,12 +22,8 @@ class Page(HTMLParser):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self.tags: set[str] = set()
-        self.links: list[str] = []
-        self.pictures: list[str] = []
-        self.text = ""
+        self.tags, self.links, self.pictures, self.text = set(), [], [], ""
         self.feed(path.read_text())
-        self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
