@@ -45,6 +45,7 @@ def test_a_game_is_a_record_a_film_and_a_text_of_all_its_positions():
         assert all(str(position) in text for position in game.positions)
         assert all(f". {side}, {record[side]}: " in text for side in ("first", "second"))
         ends = {"first": "the first player won", "second": "the second player won", "draw": "draw"}
+        assert text.startswith("tic-tac-toe v1: ")
         assert text.endswith(f"\n\n{ends[record['winner']]}\n")
 
 

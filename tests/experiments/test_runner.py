@@ -71,15 +71,13 @@ def chain(**train: Any) -> dict[str, Any]:
 
 def test_tasks_run_in_order_within_the_slots(tmp_path: Path):
     wait = f"timeout 60 sh -c 'until test -e {tmp_path}/judging; do sleep 0.05; done'"  # beside a train, judges run
-    plan = plan_of(
-        {
-            "train": {"sh": f"test {{seed}} = 0 || {wait}", "per_run": True, "gpus": 1, "out": "t"},
-            "judge": {"sh": f"touch {tmp_path}/judging; sleep 0.3", "per_run": True, "needs": ["train"]},
-            "other": {"sh": "sleep 0.3", "per_run": True},
-            "average": {"sh": "true", "after": ["judge"], "cpus": 9},  # takes all slots
-        }
-    )
-    records = run(plan, tmp_path / "x")
+    tasks = {
+        "train": {"sh": f"test {{seed}} = 0 || {wait}", "per_run": True, "gpus": 1, "out": "t"},
+        "judge": {"sh": f"touch {tmp_path}/judging; sleep 0.3", "per_run": True, "needs": ["train"]},
+        "other": {"sh": "sleep 0.3", "per_run": True},
+        "average": {"sh": "true", "after": ["judge"], "cpus": 9},  # takes all slots
+    }
+    records = run(plan_of(tasks), tmp_path / "x")
     assert {*states(records).values()} == {"done"}
     trains, judges = ([records[f"run-0{number}/{kind}"] for number in range(3)] for kind in ("train", "judge"))
     assert not any(overlap(one, other) for one in trains for other in trains if one is not other)

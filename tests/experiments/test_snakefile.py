@@ -42,17 +42,13 @@ if ! test -e "$0/again"; then touch "$0/again"; exit 1; fi' {out} {score}""",
 """An experiment of a second: a training fails once, and a run with too low a score is neither judged nor plotted."""
 
 
-def text_of(tasks: dict[str, Any], directory: Path = Path("/somewhere")) -> str:
-    return snakefile(plan_of(tasks), directory)
-
-
 def plan_of(tasks: dict[str, Any]) -> Plan:
     return make_plan(*experiment_of(tasks, matrix={"score": "scores"}, scores=["0.9", "0.4"], least=0.5))
 
 
-def rules_of(text: str) -> dict[str, dict[str, str]]:
-    """Return what a Snakefile says: rule -> directive -> its text as Snakemake has it."""
-    found = {}
+def rules_of(plan: Plan, directory: Path = Path("/somewhere")) -> dict[str, dict[str, str]]:
+    """Return what the Snakefile of a plan says: rule -> directive -> its text as Snakemake has it."""
+    text, found = snakefile(plan, directory), {}
     for name, body in re.findall(r"^rule (\w+):\n((?:    .*\n)+)", text, flags=re.MULTILINE):
         directives = re.findall(r"^    (\w+):(.*\n(?:        .*\n)*)", body, flags=re.MULTILINE)
         found[name] = {key: value.strip() for key, value in directives}
@@ -75,7 +71,7 @@ def flags(rule: dict[str, str]) -> set[str]:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_rules_run_the_commands_of_the_plan_in_its_order(name):
     plan = make_plan(*shipped_experiment(name))
-    rules = rules_of(snakefile(plan, Path("/somewhere")))
+    rules = rules_of(plan)
     assert flags(rules.pop("all")) == {f"state/snakemake/{task.name}" for task in plan.tasks}
     assert rules.keys() == {rule_name(task.name) for task in plan.tasks}
     for task in plan.tasks:
@@ -89,8 +85,7 @@ def test_rules_run_the_commands_of_the_plan_in_its_order(name):
 
 
 def test_conditions_of_a_task_come_after_those_of_what_it_needs():
-    plan = make_plan(*shipped_experiment("train-and-compare"))
-    rules = rules_of(snakefile(plan, Path("/somewhere")))
+    rules = rules_of(make_plan(*shipped_experiment("train-and-compare")))
     [judged] = [line for line in shell_of(rules["run_01_evaluate"]) if line.startswith("awk")]
     assert "$1 >= 0.55" in judged
     assert "run-01/train/values/score" in judged
@@ -101,7 +96,7 @@ def test_conditions_of_a_task_come_after_those_of_what_it_needs():
         "b": {"command": "true", "needs": ["a"], "when": "a.x > 1"},
         "c": {"command": "true", "needs": ["b"], "when": "b.y > 2"},
     }
-    lines = shell_of(rules_of(text_of(chain))["c"])
+    lines = shell_of(rules_of(plan_of(chain))["c"])
     assert [line.split()[-6] for line in lines if line.startswith("awk")] == ["a/values/x", "b/values/y"]
 
 
@@ -112,7 +107,7 @@ def test_conditions_of_a_task_come_after_those_of_what_it_needs():
 def test_a_shell_judges_a_value_as_the_plan_does(tmp_path, operator, content):
     judge = {"command": "touch judge", "needs": ["train"], "when": f"train.score {operator} 0.5"}
     plan = plan_of({"train": {"command": "true"}, "judge": judge})
-    lines = shell_of(rules_of(snakefile(plan, tmp_path))["judge"])
+    lines = shell_of(rules_of(plan, tmp_path)["judge"])
     if content is not None:
         (tmp_path / "train" / "values").mkdir(parents=True)
         (tmp_path / "train" / "values" / "score").write_text(content)
@@ -125,7 +120,7 @@ def test_a_shell_judges_a_value_as_the_plan_does(tmp_path, operator, content):
 
 def test_time_limits_and_cpus_are_those_of_the_plan():
     tasks = {"one": {"command": "true", "cpus": 3, "gpus": 2, "timeout_minutes": 1.5}, "two": {"command": "true"}}
-    rules = rules_of(text_of(tasks))
+    rules = rules_of(plan_of(tasks))
     assert (rules["one"]["threads"], rules["one"]["resources"]) == ("3", "gpus=2, runtime=2")
     assert rules["two"]["threads"] == "1"
     assert "resources" not in rules["two"]
@@ -134,7 +129,7 @@ def test_time_limits_and_cpus_are_those_of_the_plan():
 @pytest.mark.parametrize("tasks", [("a-b", "a_b"), ("all",)], ids=["a hyphen", "the name of the target"])
 def test_tasks_that_would_be_the_same_rule_are_refused(tasks):
     with pytest.raises(UserError, match="would both be the rule"):
-        text_of({name: {"command": "true"} for name in tasks})
+        rules_of(plan_of({name: {"command": "true"} for name in tasks}))
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ def publish(run: Run, step: int = 10, *, fence: int = 1) -> ModelName:
     return publish_model(run.models, untrained(run), fence=fence, step=step)
 
 
-def run_with_model(root: Path, game: str = "tic-tac-toe", *options: str) -> Run:
+def ready_run(root: Path, game: str = "tic-tac-toe", *options: str) -> Run:
     """A run with the model of step 10."""
     run = small_run(root, game, *options)
     publish(run)
@@ -111,7 +111,7 @@ def finished(games: EvaluatedGames, most: int) -> dict[int, Games]:
     return {seed: found[seed] for seed in range(most)}
 
 
-def play_the_same_games(run: Run, remote: RemoteNetwork, count: int) -> dict[int, Games]:
+def same_games(run: Run, remote: RemoteNetwork, count: int) -> dict[int, Games]:
     """Games with a client are the same as with the network in this process, which is not loaded for them."""
     with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
         expected = finished(EvaluatedGames(run, itertools.count(), watch), count)

@@ -27,7 +27,7 @@ from plyzero.network.model_loader import load_newest
 from plyzero.run.directory import Run, open_run
 from plyzero.search.evaluators import EvaluationBatch
 from tests.helpers import inference
-from tests.helpers.inference import batch_of, run_with_model
+from tests.helpers.inference import batch_of, ready_run
 from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until
 
@@ -113,7 +113,7 @@ def connected(address: str, run: Run) -> Iterator[RemoteNetwork]:
 
 
 def test_answers_have_the_points_that_the_network_expects(tmp_path: Path):
-    run = run_with_model(tmp_path / "r", "tests.helpers.toys:Harvest")
+    run = ready_run(tmp_path / "r", "tests.helpers.toys:Harvest")
     network, seen = load_newest(run.models, run.game), batch_of(run).observations
     with inference.server(run) as (address, _), connected(address, run) as remote:
         for size in (8, 1, 5):

@@ -22,7 +22,7 @@ from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
 from plyzero.run.models import list_models
 from plyzero.search.evaluators import EvaluationBatch
-from tests.helpers.inference import batch_of, other_server, play_the_same_games, publish, run_with_model
+from tests.helpers.inference import batch_of, other_server, publish, ready_run, same_games
 from tests.helpers.ports import free_ports
 
 ROOT = Path(__file__).parent.parent.parent
@@ -31,7 +31,7 @@ HELPERS = ROOT / "tests" / "helpers"
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    return run_with_model(tmp_path / "r", "connect-four")
+    return ready_run(tmp_path / "r", "connect-four")
 
 
 class Plain:
@@ -201,7 +201,7 @@ def test_nvidia_triton_answers_while_versions_come_and_go(tmp_path: Path, run: R
     add_onnx_backend(tmp_path / "backends")
     with kept_repository(run, repository), triton(repository, tmp_path) as (address, log):
         remote = connected(address, run, log)
-        play_the_same_games(run, remote, 10)
+        same_games(run, remote, 10)
         caplog.clear()
         for fence, step in ((1, 20), (1, 30), (2, 25)):  # the last one of a trainer that went back
             name = publish(run, step, fence=fence)
@@ -243,6 +243,6 @@ def test_mlserver_gives_the_same_games(tmp_path: Path, run: Run):
         (directory / file).write_text(json.dumps(content))
     with process(program, "start", directory, log=log, cwd=directory, PYTHONPATH=directory):
         remote = connected(f"127.0.0.1:{ports[0]}", run, log)
-        play_the_same_games(run, remote, 10)
+        same_games(run, remote, 10)
         assert remote.label == str(name)
         remote.close()

@@ -17,7 +17,7 @@ from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run
 from plyzero.run.metrics import read_heartbeats
 from tests.helpers import victims
-from tests.helpers.inference import run_with_model
+from tests.helpers.inference import ready_run
 from tests.helpers.journals import adopt_journals
 from tests.helpers.surroundings import wait_until
 
@@ -85,7 +85,7 @@ def evaluations(run: Run) -> int:
 
 @pytest.mark.slow
 def test_workers_do_not_stall_when_others_die_and_no_game_is_lost_with_the_evaluator(tmp_path: Path):
-    run = run_with_model(tmp_path / "r", "connect-four", "selfplay.cache_mb=0")
+    run = ready_run(tmp_path / "r", "connect-four", "selfplay.cache_mb=0")
     with evaluator(run) as (process, address):
         workers = [Worker(run, f"w{number}", address, tmp_path / f"log{number}") for number in range(4)]
         killed, stopped, *others = workers
