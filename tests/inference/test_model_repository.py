@@ -27,13 +27,9 @@ from tests.helpers.surroundings import wait_until
 
 def visible(model: Path) -> dict[str, bytes]:
     """Return the files that Triton sees: those in directories whose name is a number."""
-    return {
-        str(path.relative_to(model)): path.read_bytes()
-        for directory in model.iterdir()
-        if directory.name.isdecimal()
-        for path in directory.rglob("*")
-        if path.is_file()
-    }
+    versions = [each for each in model.iterdir() if each.name.isdecimal()]
+    found = [path for version in versions for path in version.rglob("*") if path.is_file()]
+    return {str(path.relative_to(model)): path.read_bytes() for path in found}
 
 
 class Killed(BaseException):
