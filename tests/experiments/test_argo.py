@@ -100,12 +100,9 @@ def test_averages_wait_for_all_runs_in_whatever_way_they_end(template):
 
 def test_conditions_compare_the_value_that_the_same_run_has_written(template):
     when = {name: task["when"] for name, task in tasks_of(template).items() if "tasks." in task.get("when", "")}
-    assert when == {
-        f"run-{run:02d}-{kind}": f"{{{{workflow.parameters.runs}}}} > {run} && "
-        f"{{{{tasks.run-{run:02d}-train.outputs.parameters.score}}}} >= 0.55"
-        for kind in ("evaluate", "examples")
-        for run in range(3)
-    }
+    text = "{{workflow.parameters.runs}} > RUN && {{tasks.run-0RUN-train.outputs.parameters.score}} >= 0.55"
+    kinds = ("evaluate", "examples")
+    assert when == {f"run-0{run}-{kind}": text.replace("RUN", str(run)) for kind in kinds for run in range(3)}
     [output] = named(template, "train")["outputs"]["parameters"]
     path = "/experiment/{{inputs.parameters.out}}/values/score"
     assert output == {"name": "score", "valueFrom": {"path": path, "default": "nan"}}

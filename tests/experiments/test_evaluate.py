@@ -1,8 +1,8 @@
 """The task evaluate: results by colour, earlier runs as opponents, and the same file from the same arguments."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,21 +11,10 @@ from experiments.tasks import evaluate as task
 from experiments.tasks.evaluate import evaluate
 from experiments.tasks.results import EVAL_COLUMNS
 from plyzero.errors import UserError
-from plyzero.rules.game import Game
 from tests.helpers.experiments import plant_bot, rows_of
 
 ONE_MOVE = "tests.helpers.toys:FirstMoveWins"
 """A game of one move: 0 wins at once, 1 loses at once."""
-
-
-class Always:
-    """A player that always chooses the same action."""
-
-    def __init__(self, name: str, action: int) -> None:
-        self.name, self.action = name, action
-
-    def choose_all(self, positions: Sequence[Game]) -> list[int]:
-        return [self.action] * len(positions)
 
 
 def plant(*runs: str):
@@ -45,7 +34,11 @@ def run_task(run: str, **options: Any) -> tuple[list[dict[str, str]], list[str]]
 def test_results_are_counted_by_who_moves_first(monkeypatch: pytest.MonkeyPatch):
     plant("run-00")
     players = {"run-00/train/agent.onnx": 0, "wins": 0, "loses": 1}  # who moves first decides with this move
-    monkeypatch.setattr(task, "find_player", lambda name, *_, **options: Always(name, players[name]))
+
+    def find_player(name: str, *_: object, **options: object) -> SimpleNamespace:
+        return SimpleNamespace(name=name, choose_all=lambda positions: [players[name]] * len(positions))
+
+    monkeypatch.setattr(task, "find_player", find_player)
     wins, loses = run_task("run-00", game=ONE_MOVE, opponents=["wins", "loses"], games=6)[0]
     assert [*wins] == [*EVAL_COLUMNS]
     assert (wins["run"], wins["group"], wins["opponent"]) == ("run-00", "group of run-00", "wins")

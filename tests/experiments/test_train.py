@@ -102,33 +102,19 @@ def test_a_new_run_trains_all_its_minutes_and_leaves_its_files(root: Path, popen
         return 0
 
     popen.return_value.wait = works
-    run_task(root, settings="selfplay.simulations=32  search.c_puct=2", workers=3, device="cpu")
+    settings = "selfplay.simulations=32  search.c_puct=2"
+    run_task(root, settings=settings, workers=3, device="cpu")
     [((command,), options)] = popen.call_args_list
     assert options == {"stdin": subprocess.DEVNULL}
-    directory = str(root / "train/run")
-    assert command[:8] == [sys.executable, "-P", "-m", "plyzero", "train", "tic-tac-toe", "--run", directory]
-    assert command[8:] == [
-        *("--minutes", "1.0", "--seed", "7", "--preset", "quick", "--device", "cpu", "--workers", "3"),
-        *("-o", "selfplay.simulations=32", "-o", "search.c_puct=2"),
-    ]
-    out = root / "train"
+    assert command[0] == sys.executable
+    words = f"-P -m plyzero train tic-tac-toe --run {root}/train/run --minutes 1.0 --seed 7 --preset quick --device cpu"
+    assert command[1:] == f"{words} --workers 3 -o selfplay.simulations=32 -o search.c_puct=2".split()
+    out, sha256 = root / "train", hashlib.sha256(b"model 1 200").hexdigest()
     assert (out / "agent.onnx").read_bytes() == b"model 1 200"
     assert (out / "values/score").read_text() == "0.925\n"
-    assert json.loads((out / "card.json").read_text()) == {
-        "version": 1,
-        "game": "tic-tac-toe v1",
-        "step": 200,
-        "sha256": hashlib.sha256(b"model 1 200").hexdigest(),
-        "seed": 7,
-        "group": "g",
-        "settings": "selfplay.simulations=32  search.c_puct=2",
-        "preset": "quick",
-        "minutes": 1.0,
-        "steps": 0,
-        "until": "",
-        "score": 0.925,
-        "plyzero": __version__,
-    }
+    about = {"version": 1, "plyzero": __version__, "game": "tic-tac-toe v1", "step": 200, "score": 0.925}
+    given = {"seed": 7, "group": "g", "settings": settings, "preset": "quick", "minutes": 1.0, "steps": 0, "until": ""}
+    assert json.loads((out / "card.json").read_text()) == about | given | {"sha256": sha256}
     rows = rows_of(out / "train.csv")
     assert [*rows[0]] == [*TRAIN_COLUMNS]
     found = [(row["run"], row["group"], row["step"], row["score"]) for row in rows]

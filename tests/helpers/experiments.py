@@ -36,11 +36,10 @@ def experiment_of(
     return definition, parse_parameters(definition, options)
 
 
-def plant_bot(*runs: str) -> None:
-    """Give runs in the current directory the bundled bot of tic-tac-toe as their agent."""
-    for run in runs:
-        Path(run, "train").mkdir(parents=True)
-        shutil.copy(BOT, Path(run, "train/agent.onnx"))
+def plant_bot(run: str) -> None:
+    """Give a run in the current directory the bundled bot of tic-tac-toe as its agent."""
+    Path(run, "train").mkdir(parents=True)
+    shutil.copy(BOT, Path(run, "train/agent.onnx"))
 
 
 def rows_of(path: Path | str) -> list[dict[str, str]]:
