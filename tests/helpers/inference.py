@@ -1,4 +1,4 @@
-"""Evaluators in threads, and servers of the same protocol that are not plyzero's, for tests."""
+"""Runs with a model, evaluators in threads, their clients, and servers of the protocol that are not plyzero's."""
 
 from __future__ import annotations
 

@@ -39,13 +39,10 @@ class Plain:
 
     def __init__(self, run: Run, version: str = "10"):
         self.network: Network = load_newest(run.models, run.game)
-        self.start, self.version, self.requests = run.game.start, version, []
-        tensor = wire.MESSAGES["TensorMetadata"]
-        self.inputs = [tensor(name="observations", datatype="FP32", shape=[-1, *run.game.start.observation_shape])]
-        self.outputs = [
-            tensor(name="wdl", datatype="FP32", shape=[-1, 3]),
-            tensor(name="logits", datatype="FP32", shape=[-1, run.game.start.num_actions]),
-        ]
+        self.version, self.requests, start, tensor = version, [], run.game.start, wire.MESSAGES["TensorMetadata"]
+        self.inputs = [tensor(name="observations", datatype="FP32", shape=[-1, *start.observation_shape])]
+        sizes = {"wdl": 3, "logits": start.num_actions}
+        self.outputs = [tensor(name=name, datatype="FP32", shape=[-1, size]) for name, size in sizes.items()]
 
     def ModelMetadata(self, request: Any) -> Any:
         return wire.MESSAGES["ModelMetadataResponse"](
