@@ -7,10 +7,10 @@ import pytest
 
 from experiments.tasks.average import MAX_STEPS, average
 from experiments.tasks.intervals import difference_of, mean_of, score_variance
-from experiments.tasks.results import AVERAGE_COLUMNS, AVERAGE_SCORES, EVAL_COLUMNS, TRAIN_COLUMNS, write_table
+from experiments.tasks.results import AVERAGE_COLUMNS, AVERAGE_SCORES
 from plyzero.errors import UserError
 from plyzero.play.ratings import wilson_interval
-from tests.helpers.experiments import rows_of
+from tests.helpers.experiments import rows_of, write_curve, write_scores
 
 T_OF_1 = 12.706204736174694
 """The 97.5 % quantile of Student's t with one degree of freedom, from a table: tan(0.475 π)."""
@@ -19,22 +19,21 @@ T_OF_1 = 12.706204736174694
 def write_run(run: str, group: str, curve: dict[int, float], scores: dict[str, tuple[int, int, int]], **columns: dict):
     """Write the tables of a run: step -> policy loss, and opponent -> wins, draws, losses."""
     rows = [
-        {"run": run, "group": group, "step": step, "policy_loss": loss}
-        | {name: values[step] for name, values in columns.items() if step in values}
+        {"step": step, "policy_loss": loss} | {name: values[step] for name, values in columns.items() if step in values}
         for step, loss in curve.items()
     ]
-    write_table(Path(run) / "train/train.csv", TRAIN_COLUMNS, rows)
-    write_scores(run, group, scores)
+    write_curve(run, group, *rows)
+    write_results(run, group, scores)
 
 
-def write_scores(run: str, group: str, scores: dict[str, tuple[int, int, int]]):
+def write_results(run: str, group: str, scores: dict[str, tuple[int, int, int]]):
     rows = []
     for opponent, (won, drawn, lost) in scores.items():
         games, score = won + drawn + lost, (won + drawn / 2) / (won + drawn + lost)
         low, high = wilson_interval(score, games)
-        about = {"run": run, "group": group, "opponent": opponent, "games": games, "score": score}
-        rows.append(about | {"low": low, "high": high, "wins": won, "draws": drawn, "losses": lost})
-    write_table(Path(run) / "evaluate/eval.csv", EVAL_COLUMNS, rows)
+        counts = {"games": games, "wins": won, "draws": drawn, "losses": lost}
+        rows.append({"opponent": opponent, "score": score, "low": low, "high": high, **counts})
+    write_scores(run, group, *rows)
 
 
 def run_average(*runs: str) -> list[str]:
@@ -150,7 +149,7 @@ def test_scores_have_means_of_runs_and_sums_of_games_without_other_runs():
 
 def test_runs_without_tables_are_named():
     write_run("run-00", "", {5: 1.0}, {"random": (1, 0, 1)})
-    write_scores("run-02", "", {"random": (1, 0, 0)})
+    write_results("run-02", "", {"random": (1, 0, 0)})
     said = run_average("run-00", "run-01", "run-02")
     missing = {"train": ["run-01", "run-02"], "evaluate": ["run-01"]}
     assert json.loads(Path("average/missing.json").read_text()) == missing

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from experiments.definition import Definition, Value, parse_parameters, read_definition, shipped
+from experiments.tasks.results import EVAL_COLUMNS, EVAL_TABLE, TRAIN_COLUMNS, TRAIN_TABLE, write_table
 from plyzero.play import bundled_bots
 
 BOT = Path(bundled_bots.__file__).parent / "bots" / "tic-tac-toe.onnx"
@@ -40,6 +41,15 @@ def plant_bot(run: str) -> None:
     """Give a run in the current directory the bundled bot of tic-tac-toe as its agent."""
     Path(run, "train").mkdir(parents=True)
     shutil.copy(BOT, Path(run, "train/agent.onnx"))
+
+
+def write_curve(run: str, group: str, *rows: Mapping[str, Any]) -> None:
+    write_table(Path(run, TRAIN_TABLE), TRAIN_COLUMNS, [{"run": run, "group": group, **row} for row in rows])
+
+
+def write_scores(run: str, group: str, *rows: Mapping[str, Any]) -> None:
+    about = {"run": run, "group": group, "games": 10}
+    write_table(Path(run, EVAL_TABLE), EVAL_COLUMNS, [{**about, **row} for row in rows])
 
 
 def rows_of(path: Path | str) -> list[dict[str, str]]:
