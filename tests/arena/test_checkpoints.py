@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -16,16 +15,9 @@ from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run
 from plyzero.run.metrics import TRAINER, Heartbeat
 from plyzero.run.models import list_models, publish_model
-from tests.helpers.cli import refused
-from tests.helpers.runs import small_run
 from trainer.export import untrained
 
 TIC_TAC_TOE = load_game("tic-tac-toe")
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return small_run(tmp_path / "r")
 
 
 def publish(run: Run, *steps: int, fence: int = 1) -> None:
@@ -45,10 +37,9 @@ def names(checkpoints: Checkpoints) -> list[str]:
 
 def ladder_of(run: Run, checkpoints: Checkpoints) -> Ladder:
     players = [*find_entrants(["random", "mcts:5"], TIC_TAC_TOE, simulations=4), *checkpoints.entrants]
+    result = PairResult([], ["win", "draw"], [None] * 2, 0.1)
     with open_ladder(run.root / LADDER, TIC_TAC_TOE, players) as ladder:
-        ladder.play(
-            lambda pairs: [(pair, PairResult([], ["win", "draw"], [None] * 2, 0.1)) for pair in pairs], Limits(8)
-        )
+        ladder.play(lambda pairs: [(pair, result) for pair in pairs], Limits(8))
     return ladder
 
 
@@ -95,11 +86,6 @@ def test_more_may_come_while_somebody_works_there(run: Run):
     assert not checkpoints.more_may_come()
 
 
-def test_a_ladder_needs_a_directory_or_a_run(run: Run):
-    found = refused("ladder", "tic-tac-toe", "--players", "random", "mcts:5")
-    assert "expected --out DIR, the directory of the ladder, or --run RUN, whose models it rates" in found
-
-
 @pytest.mark.slow
 def test_the_command_rates_models_as_they_come_until_the_run_ends(run: Run):
     trainer = Heartbeat(run.workers / f"{TRAINER}.json")
@@ -114,14 +100,9 @@ def test_the_command_rates_models_as_they_come_until_the_run_ends(run: Run):
             time.sleep(0.05)
 
     publish(run, 10)
-    command = ["ladder", "tic-tac-toe", "--run", run.root, "--every", "20", "--players", "random", "mcts:5"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "plyzero", *command, "--games", "16", "--processes", "1", "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
+    command = [sys.executable, "-m", "plyzero", "ladder", "tic-tac-toe", "--run", run.root, "--every", "20"]
+    command += ["--players", "random", "mcts:5", "--games", "16", "--processes", "1", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         wait_for([None, None, 10])
         publish(run, 30)
         wait_for([None, None, 10, 30])

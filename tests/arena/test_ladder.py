@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plyzero import Agent
 from plyzero.arena import pair_player
 from plyzero.arena.entrants import Entrant, find_entrants
 from plyzero.arena.ladder import LINES, LOCK, TABLE, Ladder, Limits, Pair, PairResult, open_ladder
@@ -62,8 +63,8 @@ def played_until(pairs_left: int):
     return play
 
 
-def run_ladder(directory: Path, limits: Limits, play=play_pairs, entrants: Sequence[Entrant] = ENTRANTS) -> Ladder:
-    with open_ladder(directory, TIC_TAC_TOE, entrants) as ladder:
+def run_ladder(directory: Path, limits: Limits, play=play_pairs, *, entrants=ENTRANTS, game=TIC_TAC_TOE) -> Ladder:
+    with open_ladder(directory, game, entrants) as ladder:
         ladder.play(play, limits)
     return ladder
 
@@ -136,9 +137,8 @@ def test_what_is_no_finished_pair_of_games_is_passed_over(tmp_path: Path):
     path = tmp_path / "l" / LINES
     good = json.loads(path.read_bytes().splitlines()[0])
     changes = {"a": 5, "number": "x", "round": -1, "results": ["win"], "forfeits": [1, 2], "opening": None}
-    path.write_text(
-        "".join(json.dumps(good | {key: value}) + "\n" for key, value in changes.items()) + "junk\n[]\n{}\n"
-    )
+    wrong = [json.dumps(good | {key: value}) for key, value in changes.items()]
+    path.write_text("\n".join([*wrong, "junk", "[]", "{}", ""]))
     with open_ladder(tmp_path / "l", TIC_TAC_TOE, ENTRANTS) as ladder:
         assert ladder.lines == {}
     path.write_text(json.dumps(good))  # cut before its end
@@ -172,20 +172,18 @@ def test_a_forfeit_counts_against_its_loser_with_the_reason(tmp_path: Path):
     assert sum(player["forfeits"] for player in players.values()) == opponents
 
 
-def test_a_failing_agent_forfeits_and_its_reason_cannot_control_a_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    source = (
-        "from plyzero import Agent\nclass Lost(Agent):\n    def choose(self, position): raise OSError('no\\x1b[2J')\n"
-    )
-    (tmp_path / "lost_agent.py").write_text(source)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend("")
-    entrants = find_entrants(["random", "lost_agent:Lost"], TIC_TAC_TOE, simulations=4)
+class Lost(Agent):
+    def choose(self, position):
+        raise OSError("no\x1b[2J")
+
+
+def test_a_failing_agent_forfeits_and_its_reason_cannot_control_a_terminal(tmp_path: Path):
+    name = f"{__name__}:Lost"
+    entrants = find_entrants(["random", name], TIC_TAC_TOE, simulations=4)
     pair = Pair(*sorted(entrant.identity for entrant in entrants), 0)
     result = PairPlayer(TIC_TAC_TOE, entrants, models=tmp_path, seed=0, opening_plies=1).play(pair)
-    assert result.results == ["loss", "loss"]
-    assert all(reason.startswith("lost_agent:Lost forfeits: OSError: no?[2J") for reason in result.forfeits)
+    assert result.results == ["win", "win"]  # of random
+    assert all(reason.startswith(f"{name} forfeits: OSError: no?[2J") for reason in result.forfeits)
 
 
 def test_a_pair_of_games_is_a_function_of_its_names(tmp_path: Path):
@@ -200,9 +198,7 @@ def test_a_pair_of_games_is_a_function_of_its_names(tmp_path: Path):
     assert len({tuple(opening) for opening, _, _ in same}) > 1
 
 
-def test_results_are_those_of_the_first_named_player_by_who_moves_first(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_results_are_those_of_the_first_named_player_by_who_moves_first(monkeypatch, tmp_path: Path):
     entrants = find_entrants(["random", "mcts:2"], TIC_TAC_TOE, simulations=4)
     seen = []
 
@@ -243,18 +239,17 @@ def test_players_are_named_by_what_cannot_change(tmp_path: Path, monkeypatch: py
     assert player.play(Pair(*sorted((of_run, level)), 0))[:3] == player.play(Pair(*sorted((of_run, level)), 0))[:3]
     with (
         Processes(1, TIC_TAC_TOE, found, models=ladder.directory / "models", seed=0, opening_plies=1) as processes,
-        pytest.raises(
-            pair_player.PlayError, match=r"cannot be played: RuntimeError: a mistake \(my_player.py, line 1\)"
-        ),
+        pytest.raises(pair_player.PlayError, match=r"be played: RuntimeError: a mistake \(my_player.py, line 1\)"),
     ):
         list(processes.play([Pair(*sorted(("random", own)), 0)]))
 
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A ladder of tic-tac-toe, and things that are none."""
+    """A ladder of tic-tac-toe, one of another game, and things that are none."""
     place = tmp_path_factory.mktemp("places")
     run_ladder(place / "ladder", Limits(4))
+    run_ladder(place / "pig", Limits(4), game=load_game("pig"))
     (place / "full").mkdir()
     (place / "full" / "note.txt").write_text("mine")
     (place / "broken").mkdir()
@@ -265,32 +260,25 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "expected at least two players, such as --players random mcts:200, got none"),
-        (["--players", "random", "mcts:5", "random"], "random is there twice; give each player once"),
-        (["--players", "mcts:5", "mcts:05"], "mcts:5 and mcts:05 are the same player; give each player once"),
-        (["--players", "random", "mcts:5", "--out", "D/full"], "D/full is not a ladder: it has no ladder.json"),
-        (["--players", "random", "mcts:5", "--out", "D/broken"], "D/broken/ladder.json is not the table of a ladder"),
-        (["--players", "random", "mcts:5", "--out", "D/ladder", "--seed", "3"], "is a ladder of seed 0, not 3"),
-        (["--players", "random", "mcts:5", "--games", "5"], "expected an even number of --games"),
-        (["--players", "random", "mcts:5", "--anchor", "bot"], "expected --anchor to be one of the players random, "),
-        (["--players", "random", "mcts:5", "--opening-plies", "9"], "expected --opening-plies from 0 to 8, got 9"),
-        (
-            ["--players", "random", "mcts:5", "--plot", "x.txt"],
-            "expected a file that ends in .png, .svg or .pdf",
-        ),
+        ("--out D/new", "expected at least two players, such as --players random mcts:200, got none"),
+        ("--out D/new --players random mcts:5 random", "random is there twice; give each player once"),
+        ("--out D/new --players mcts:5 mcts:05", "mcts:5 and mcts:05 are the same player; give each player once"),
+        ("--out D/full --players random mcts:5", "D/full is not a ladder: it has no ladder.json"),
+        ("--out D/broken --players random mcts:5", "D/broken/ladder.json is not the table of a ladder"),
+        ("--out D/ladder --players random mcts:5 --seed 3", "is a ladder of seed 0, not 3"),
+        ("--out D/pig --players random mcts:5", "is a ladder of game 'pig v1', not 'tic-tac-toe v1'; give --out anot"),
+        ("--out D/new --players random mcts:5 --games 5", "expected an even number of --games"),
+        ("--out D/new --players random mcts:5 --anchor bot", "expected --anchor to be one of the players random, "),
+        ("--out D/new --players random mcts:5 --opening-plies 9", "expected --opening-plies from 0 to 8, got 9"),
+        ("--out D/new --players random mcts:5 --plot x.txt", "expected a file that ends in .png, .svg or .pdf"),
+        ("--players random mcts:5", "expected --out DIR, the directory of the ladder, or --run RUN, whose models it"),
     ],
 )
-def test_bad_input_is_one_sentence_and_changes_nothing(places: Path, arguments: list[str], sentence: str):
-    given = [argument.replace("D/", f"{places}/") for argument in arguments]
+def test_bad_input_is_one_sentence_and_changes_nothing(places: Path, arguments: str, sentence: str):
+    given = arguments.replace("D/", f"{places}/").split()
     before = {path: path.is_file() and path.read_bytes() for path in places.rglob("*")}
-    found = refused("ladder", "tic-tac-toe", *([] if "--out" in given else ["--out", f"{places}/new"]), *given)
-    assert sentence.replace("D/", f"{places}/") in found
+    assert sentence.replace("D/", f"{places}/") in refused("ladder", "tic-tac-toe", *given)
     assert {path: path.is_file() and path.read_bytes() for path in places.rglob("*")} == before
-
-
-def test_a_ladder_of_another_game_is_refused(places: Path):
-    found = refused("ladder", "pig", "--players", "random", "mcts:5", "--out", f"{places}/ladder")
-    assert "is a ladder of game 'tic-tac-toe v1', not 'pig v1'; give --out another directory" in found
 
 
 COMMAND = ["ladder", "tic-tac-toe", "--players", "random", "mcts:20", "mcts:100", "--games", "96", "--json"]
@@ -323,10 +311,8 @@ def children_of(pid: int) -> list[int]:
 @pytest.mark.slow
 def test_ctrl_c_ends_with_the_table_of_what_is_there(tmp_path: Path):
     command = [sys.executable, "-m", "plyzero", *COMMAND[:-3], "--games", "100000", "--out", tmp_path / "l"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    lines = tmp_path / "l" / LINES
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process, lines = subprocess.Popen(command, **pipes, text=True, start_new_session=True), tmp_path / "l" / LINES
     while not lines.exists() or lines.read_bytes().count(b"\n") < 10:
         assert process.poll() is None
         time.sleep(0.01)

@@ -1,33 +1,22 @@
 """The export to Argo: the shipped experiments, what their templates say, and that mistakes in them are found."""
 
 import copy
+from collections import Counter
 from typing import Any
 
 import pytest
 import yaml
 
 from experiments.argo import GO_NUMBER, PLACE, workflow_template
-from experiments.definition import Definition, Value, parse_parameters, read_definition, shipped
+from experiments.definition import shipped
 from experiments.plan import make_plan
 from plyzero.errors import UserError
 from tests.helpers.argo import STATES, check_keys, check_references, command_in_pod
-
-OPTIONS = {"train-and-compare": ["runs=3", "min_score=0.55"], "sweep": ["seeds=3"]}
-
-
-Experiment = tuple[Definition, dict[str, Value]]
+from tests.helpers.experiments import SHIPPED, Experiment, experiment_of, shipped_experiment
 
 
-def shipped_experiment(name: str) -> Experiment:
-    definition = read_definition(shipped()[name])
-    return definition, parse_parameters(definition, OPTIONS[name])
-
-
-def experiment_of(**tasks: dict[str, Any]) -> Experiment:
-    """Return the experiment of these tasks with two runs."""
-    table = {"version": 1, "name": "small", "parameters": {"runs": 2}, "matrix": {"seed": "runs"}, "tasks": tasks}
-    definition = Definition.model_validate(table)
-    return definition, definition.parameters
+def two_runs(**tasks: dict[str, Any]) -> Experiment:
+    return experiment_of(tasks, runs=2)
 
 
 def template_of(experiment: Experiment) -> dict[str, Any]:
@@ -42,39 +31,37 @@ def named(template: dict[str, Any], name: str) -> dict[str, Any]:
     return next(each for each in template["spec"]["templates"] if each["name"] == name)
 
 
+def containers(template: dict[str, Any]) -> list[dict[str, Any]]:
+    return [each for each in template["spec"]["templates"] if "container" in each]
+
+
 @pytest.fixture(scope="module")
 def template():
     return template_of(shipped_experiment("train-and-compare"))
 
 
-@pytest.mark.parametrize("name", OPTIONS)
-def test_shipped_experiments_are_templates_without_mistakes(name):
-    assert shipped().keys() == OPTIONS.keys()
-    template = template_of(shipped_experiment(name))
-    assert check_keys(template) == []
-    assert check_references(template) == []
-
-
-@pytest.mark.parametrize("name", OPTIONS)
-def test_containers_start_the_commands_of_the_plan(name):
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_experiments_are_templates_without_mistakes_whose_containers_start_the_commands_of_the_plan(name):
+    assert shipped().keys() == SHIPPED.keys()
     experiment = shipped_experiment(name)
     plan, template = make_plan(*experiment), template_of(experiment)
+    assert check_keys(template) == []
+    assert check_references(template) == []
     found = {name: command_in_pod(template, task) for name, task in tasks_of(template).items()}
     assert found == {task.name.replace("/", "-"): task.command for task in plan.tasks}
-    counts = [sum(other.kind == task.kind for other in plan.tasks) for task in plan.tasks]
-    for task, count in zip(plan.tasks, counts, strict=True):
-        assert ("inputs" in named(template, task.kind)) == (count > 1)
+    kinds = Counter(task.kind for task in plan.tasks)
+    assert all(("inputs" in named(template, kind)) == (count > 1) for kind, count in kinds.items())
 
 
 def test_a_submission_changes_the_parameters_and_has_a_directory_of_its_own():
     definition, parameters = shipped_experiment("train-and-compare")
     template = template_of((definition, parameters))
     given = {"game": "hex(size=7)", "steps": "500", "minutes": "0", "opponents": "random 'gtp:gnugo --mode gtp'"}
-    changed = {**parameters, "game": "hex(size=7)", "steps": 500, "minutes": 0}
-    changed["opponents"] = ["random", "gtp:gnugo --mode gtp"]
+    opponents = ["random", "gtp:gnugo --mode gtp"]
+    changed = {**parameters, "game": "hex(size=7)", "steps": 500, "minutes": 0, "opponents": opponents}
     for task in make_plan(definition, changed).tasks:
-        name = task.name.replace("/", "-")
-        assert command_in_pod(template, task_of(template, name), given) == task.command
+        found = tasks_of(template)[task.name.replace("/", "-")]
+        assert command_in_pod(template, found, given) == task.command
     arguments = {each["name"]: each["value"] for each in template["spec"]["arguments"]["parameters"]}
     assert arguments.keys() - parameters.keys() == {"outdir"}
     assert parameters.keys() - arguments.keys() == {"workers", "min_score"}  # decide what tasks need
@@ -104,24 +91,18 @@ def test_only_trainings_ask_for_a_gpu(template):
 
 
 def test_averages_wait_for_all_runs_in_whatever_way_they_end(template):
-    every_end = [
-        f"({' || '.join(f'run-{run:02d}-{kind}.{state}' for state in STATES)})"
-        for kind in ("train", "evaluate")
-        for run in range(3)
-    ]
-    assert tasks_of(template)["average"]["depends"] == " && ".join(every_end)
+    tasks = [f"run-{run:02d}-{kind}" for kind in ("train", "evaluate") for run in range(3)]
+    every_end = [" || ".join(f"{task}.{state}" for state in STATES) for task in tasks]
+    assert tasks_of(template)["average"]["depends"] == f"({') && ('.join(every_end)})"
     assert tasks_of(template)["average-plots"]["depends"] == "average.Succeeded"
     assert named(template, "experiment")["dag"]["failFast"] is False
 
 
 def test_conditions_compare_the_value_that_the_same_run_has_written(template):
     when = {name: task["when"] for name, task in tasks_of(template).items() if "tasks." in task.get("when", "")}
-    assert when == {
-        f"run-{run:02d}-{kind}": f"{{{{workflow.parameters.runs}}}} > {run} && "
-        f"{{{{tasks.run-{run:02d}-train.outputs.parameters.score}}}} >= 0.55"
-        for kind in ("evaluate", "examples")
-        for run in range(3)
-    }
+    text = "{{workflow.parameters.runs}} > RUN && {{tasks.run-0RUN-train.outputs.parameters.score}} >= 0.55"
+    kinds = ("evaluate", "examples")
+    assert when == {f"run-0{run}-{kind}": text.replace("RUN", str(run)) for kind in kinds for run in range(3)}
     [output] = named(template, "train")["outputs"]["parameters"]
     path = "/experiment/{{inputs.parameters.out}}/values/score"
     assert output == {"name": "score", "valueFrom": {"path": path, "default": "nan"}}
@@ -139,12 +120,11 @@ def test_conditions_compare_the_value_that_the_same_run_has_written(template):
     ],
 )
 def test_conditions_are_written_so_that_a_missing_number_is_an_error(condition, expected):
-    experiment = experiment_of(
-        train={"command": "plyzero"}, after={"command": "plyzero", "needs": ["train"], "when": condition}
-    )
-    found = tasks_of(template_of(experiment))["after"]["when"]
+    after = {"command": "plyzero", "needs": ["train"], "when": condition}
+    template = template_of(two_runs(train={"command": "plyzero"}, after=after))
+    found = tasks_of(template)["after"]["when"]
     assert found == expected.replace("VALUE", "{{tasks.train.outputs.parameters.loss}}")
-    [output] = named(template_of(experiment), "train")["outputs"]["parameters"]
+    [output] = named(template, "train")["outputs"]["parameters"]
     assert output["valueFrom"]["path"] == "/experiment/train/values/loss"
 
 
@@ -165,11 +145,8 @@ def test_containers_are_locked_down_and_share_the_claim(template):
 
 def test_retries_time_limits_and_resources_are_those_of_the_plan():
     room = {"memory_mb": 4096, "gpus": 1, "node_selector": {"disk": "ssd"}}
-    experiment = experiment_of(
-        train={"command": "plyzero", "retries": 2, "timeout_minutes": 0.51, "cpus": 3, **room},
-        other={"command": "plyzero"},
-    )
-    train, other = containers(template_of(experiment))
+    limited = {"command": "plyzero", "retries": 2, "timeout_minutes": 0.51, "cpus": 3, **room}
+    train, other = containers(template_of(two_runs(train=limited, other={"command": "plyzero"})))
     assert train["retryStrategy"] == {"limit": 2, "retryPolicy": "Always"}
     assert train["activeDeadlineSeconds"] == 31
     gpu = {"nvidia.com/gpu": "1"}
@@ -182,7 +159,7 @@ def test_any_word_arrives_unchanged():
     words = ["a b", "it's", 'say "x"', "$HOME", "$(date)", "$$", "1e3", "007", "0o17"]
     words += ["no", "y", "null", "~", "é", "", "#"]
     quoted = ["'it'\"'\"'s'" if word == "it's" else f"'{word}'" for word in words]
-    experiment = experiment_of(each={"command": f"plyzero {' '.join(quoted)} 'two\nlines' {{seed}}", "per_run": True})
+    experiment = two_runs(each={"command": f"plyzero {' '.join(quoted)} 'two\nlines' {{seed}}", "per_run": True})
     template = template_of(experiment)
     assert check_keys(template) == []
     for task, found in zip(make_plan(*experiment).tasks, tasks_of(template).values(), strict=True):
@@ -190,9 +167,8 @@ def test_any_word_arrives_unchanged():
 
 
 def test_texts_that_argo_could_read_as_numbers_have_quotes():
-    text = workflow_template(
-        *experiment_of(one={"command": "plyzero 1e3 0o17 1 -.5 1_0"}), name="a", image="a", claim="a"
-    )
+    experiment = two_runs(one={"command": "plyzero 1e3 0o17 1 -.5 1_0"})
+    text = workflow_template(*experiment, name="a", image="a", claim="a")
     assert [word for word in ("1e3", "0o17", "1", "-.5", "1_0") if f"- '{word}'\n" not in text] == []
     assert not GO_NUMBER.fullmatch("run-00")
 
@@ -200,7 +176,7 @@ def test_texts_that_argo_could_read_as_numbers_have_quotes():
 @pytest.mark.parametrize("name", ["", "Small", "a_b", "a.b", "-a", "a-", "a/b", "a" * 58])
 def test_names_that_kubernetes_refuses_are_refused(name):
     with pytest.raises(UserError, match="expected --name to be"):
-        workflow_template(*experiment_of(one={"command": "plyzero"}), name=name, image="image", claim="claim")
+        workflow_template(*two_runs(one={"command": "plyzero"}), name=name, image="image", claim="claim")
 
 
 @pytest.mark.parametrize(
@@ -214,23 +190,16 @@ def test_names_that_kubernetes_refuses_are_refused(name):
 )
 def test_commands_and_tasks_that_argo_would_confuse_are_refused(tasks, expected):
     with pytest.raises(UserError, match=expected):
-        template_of(experiment_of(**tasks))
-
-
-def task_of(template: dict[str, Any], name: str) -> dict[str, Any]:
-    return tasks_of(template)[name]
+        template_of(two_runs(**tasks))
 
 
 @pytest.mark.parametrize(
     ("mistake", "expected"),
     [
         (lambda it: named(it, "train").update(retryStratgy={"limit": 1}), "retryStratgy"),
-        (lambda it: task_of(it, "ladder").update(template="laddr"), "ladder: no template is called laddr"),
-        (lambda it: task_of(it, "average").update(depends="index.Succeeded"), "wait for each other"),
-        (
-            lambda it: task_of(it, "run-01-train")["arguments"]["parameters"].pop(),
-            "run-01-train: its arguments differ from the inputs of train",
-        ),
+        (lambda it: tasks_of(it)["ladder"].update(template="laddr"), "ladder: no template is called laddr"),
+        (lambda it: tasks_of(it)["average"].update(depends="index.Succeeded"), "wait for each other"),
+        (lambda it: tasks_of(it)["run-01-train"]["arguments"]["parameters"].pop(), "differ from the inputs of train"),
         (lambda it: named(it, "train").pop("outputs"), "run-00-train has no output parameter score"),
     ],
 )
@@ -239,7 +208,3 @@ def test_planted_mistakes_are_found(template, mistake, expected):
     mistake(changed)
     found = [*check_keys(changed), *check_references(changed)]
     assert any(expected in each for each in found), found
-
-
-def containers(template: dict[str, Any]) -> list[dict[str, Any]]:
-    return [each for each in template["spec"]["templates"] if "container" in each]

@@ -1,6 +1,5 @@
 """Averages over runs: known answers on small tables, runs of different lengths, and what is missing."""
 
-import csv
 import json
 from pathlib import Path
 
@@ -8,9 +7,10 @@ import pytest
 
 from experiments.tasks.average import MAX_STEPS, average
 from experiments.tasks.intervals import difference_of, mean_of, score_variance
-from experiments.tasks.results import AVERAGE_COLUMNS, AVERAGE_SCORES, EVAL_COLUMNS, TRAIN_COLUMNS, write_table
+from experiments.tasks.results import AVERAGE_COLUMNS, AVERAGE_SCORES
 from plyzero.errors import UserError
 from plyzero.play.ratings import wilson_interval
+from tests.helpers.experiments import rows_of, write_curve, write_scores
 
 T_OF_1 = 12.706204736174694
 """The 97.5 % quantile of Student's t with one degree of freedom, from a table: tan(0.475 π)."""
@@ -19,33 +19,21 @@ T_OF_1 = 12.706204736174694
 def write_run(run: str, group: str, curve: dict[int, float], scores: dict[str, tuple[int, int, int]], **columns: dict):
     """Write the tables of a run: step -> policy loss, and opponent -> wins, draws, losses."""
     rows = [
-        {"run": run, "group": group, "step": step, "policy_loss": loss}
-        | {name: values[step] for name, values in columns.items() if step in values}
+        {"step": step, "policy_loss": loss} | {name: values[step] for name, values in columns.items() if step in values}
         for step, loss in curve.items()
     ]
-    write_table(Path(run) / "train/train.csv", TRAIN_COLUMNS, rows)
-    write_scores(run, group, scores)
+    write_curve(run, group, *rows)
+    write_results(run, group, scores)
 
 
-def write_scores(run: str, group: str, scores: dict[str, tuple[int, int, int]]):
-    results = [
-        {"run": run, "group": group, "opponent": opponent, "games": won + drawn + lost}
-        | {"wins": won, "draws": drawn, "losses": lost, "score": (won + drawn / 2) / (won + drawn + lost)}
-        | dict(
-            zip(
-                ("low", "high"),
-                wilson_interval((won + drawn / 2) / (won + drawn + lost), won + drawn + lost),
-                strict=True,
-            )
-        )
-        for opponent, (won, drawn, lost) in scores.items()
-    ]
-    write_table(Path(run) / "evaluate/eval.csv", EVAL_COLUMNS, results)
-
-
-def rows_of(path: str) -> list[dict[str, str]]:
-    with open(path) as file:
-        return [*csv.DictReader(file)]
+def write_results(run: str, group: str, scores: dict[str, tuple[int, int, int]]):
+    rows = []
+    for opponent, (won, drawn, lost) in scores.items():
+        games, score = won + drawn + lost, (won + drawn / 2) / (won + drawn + lost)
+        low, high = wilson_interval(score, games)
+        counts = {"games": games, "wins": won, "draws": drawn, "losses": lost}
+        rows.append({"opponent": opponent, "score": score, "low": low, "high": high, **counts})
+    write_scores(run, group, *rows)
 
 
 def run_average(*runs: str) -> list[str]:
@@ -66,8 +54,6 @@ def test_a_difference_has_the_interval_of_welchs_t():
     # t(2.941176) = 3.218369 lies between 4.302653 for 2 and 3.182446 for 3
     value, low, high = difference_of([1, 2, 3], [2, 4, 6])
     assert value == -2
-    assert low is not None
-    assert high is not None
     assert (low + high) / 2 == pytest.approx(-2)
     assert (high - low) / 2 / (5 / 3) ** 0.5 == pytest.approx(3.2183, abs=1e-3)
     assert difference_of([0.5], [0.25, 0.75]) == (0, None, None)
@@ -142,10 +128,8 @@ def test_groups_are_averaged_by_themselves():
     write_run("run-00", "c=1", {5: 1.0}, {"random": (1, 0, 0)})
     write_run("run-01", "c=2", {7: 3.0}, {"random": (0, 0, 1)})
     run_average("run-00", "run-01")
-    assert [(row["group"], row["step"], row["policy_loss"]) for row in rows_of("average/train.csv")] == [
-        ("c=1", "5", "1.0"),
-        ("c=2", "7", "3.0"),
-    ]
+    curves = [(row["group"], row["step"], row["policy_loss"]) for row in rows_of("average/train.csv")]
+    assert curves == [("c=1", "5", "1.0"), ("c=2", "7", "3.0")]
     assert [(row["group"], row["score"]) for row in rows_of("average/eval.csv")] == [("c=1", "1.0"), ("c=2", "0.0")]
 
 
@@ -155,27 +139,22 @@ def test_scores_have_means_of_runs_and_sums_of_games_without_other_runs():
     run_average("run-00", "run-01")
     first, second = rows_of("average/eval.csv")
     assert [*first] == [*AVERAGE_SCORES]
-    assert [first[name] for name in ("opponent", "runs", "score")] == ["random", "2", "0.9"]
-    assert [first[name] for name in ("games", "wins", "draws", "losses")] == ["20", "18", "0", "2"]
+    columns = ("opponent", "runs", "score", "games", "wins", "draws", "losses")
+    assert [first[name] for name in columns] == ["random", "2", "0.9", "20", "18", "0", "2"]
+    assert [second[name] for name in columns] == ["mcts:50", "2", "0.6", "20", "10", "4", "6"]
     assert float(first["score_sd"]) == pytest.approx(0.2 / 2**0.5, abs=1e-6)
     assert float(first["score_low"]) == pytest.approx(0.9 - 0.1 * T_OF_1, abs=1e-6)
     assert float(first["score_high"]) == pytest.approx(0.9 + 0.1 * T_OF_1, abs=1e-6)
-    assert [second[name] for name in ("opponent", "score", "games", "wins", "draws", "losses")] == [
-        *("mcts:50", "0.6", "20", "10", "4", "6")
-    ]
 
 
 def test_runs_without_tables_are_named():
     write_run("run-00", "", {5: 1.0}, {"random": (1, 0, 1)})
-    write_scores("run-02", "", {"random": (1, 0, 0)})
+    write_results("run-02", "", {"random": (1, 0, 0)})
     said = run_average("run-00", "run-01", "run-02")
     missing = {"train": ["run-01", "run-02"], "evaluate": ["run-01"]}
     assert json.loads(Path("average/missing.json").read_text()) == missing
-    assert said == [
-        "run-01 has no train/train.csv; the averages are without it",
-        "run-02 has no train/train.csv; the averages are without it",
-        "run-01 has no evaluate/eval.csv; the averages are without it",
-    ]
+    lacks = ["run-01 has no train/train.csv", "run-02 has no train/train.csv", "run-01 has no evaluate/eval.csv"]
+    assert said == [f"{each}; the averages are without it" for each in lacks]
     assert [row["runs"] for row in rows_of("average/eval.csv")] == ["2"]
 
 

@@ -1,37 +1,33 @@
 """Effects of groups of runs: means, differences to the baseline, and what is left out."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from experiments.tasks.effects import COLUMNS, effects
-from experiments.tasks.results import EVAL_COLUMNS, TRAIN_COLUMNS, write_table
 from plyzero.errors import UserError
+from tests.helpers.experiments import rows_of, write_curve, write_scores
 
 
 def write_run(run: str, group: str, scores: dict[str, float], *, last: tuple[int, float] | None = None):
-    rows = [{"run": run, "group": group, "opponent": name, "score": score} for name, score in scores.items()]
-    write_table(Path(run) / "evaluate/eval.csv", EVAL_COLUMNS, rows)
+    write_scores(run, group, *({"opponent": name, "score": score} for name, score in scores.items()))
     if last:
-        about = {"run": run, "group": group}
-        curve = [{"step": 1, "score": 0.1}, {"step": last[0] - 1, "score": last[1]}, {"step": last[0]}]
-        write_table(Path(run) / "train/train.csv", TRAIN_COLUMNS, [about | row for row in curve])
+        step, score = last
+        write_curve(run, group, {"step": 1, "score": 0.1}, {"step": step - 1, "score": score}, {"step": step})
 
 
 def run_effects(*runs: str, **options: Any) -> tuple[dict[str, dict[str, str]], str, list[str]]:
     said: list[str] = []
     effects(Path(), Path("effects"), report=said.append, runs=runs, **options)
-    with open("effects/effects.csv") as file:
-        rows = {row["group"]: row for row in csv.DictReader(file)}
+    rows = {row["group"]: row for row in rows_of("effects/effects.csv")}
     return rows, Path("effects/effects.md").read_text(), said
 
 
 def test_equal_scores_of_few_games_are_no_certain_effect():
     for run, group, score in (("a", "old", 0.8), ("b", "old", 0.8), ("c", "new", 0.9), ("d", "new", 0.9)):
-        row = {"run": run, "group": group, "opponent": "random", "score": score, "low": 0.5, "high": 0.892}
-        write_table(Path(run) / "evaluate/eval.csv", EVAL_COLUMNS, [row, row | {"opponent": "mcts:50"}])
+        row = {"opponent": "random", "score": score, "low": 0.5, "high": 0.892}
+        write_scores(run, group, row, row | {"opponent": "mcts:50"})
     rows, _, _ = run_effects(*"abcd", groups=["old", "new"])
     # Each score has the variance (0.392 / 3.92)², the mean of two half of it: t(1) · √(0.005 / 2) and t(2) · √0.005
     assert (rows["old"]["score_low"], rows["old"]["score_high"]) == ("0.1647", "1.4353")

@@ -1,10 +1,8 @@
 """The task evaluate: results by colour, earlier runs as opponents, and the same file from the same arguments."""
 
-import csv
 import json
-import shutil
-from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,29 +11,16 @@ from experiments.tasks import evaluate as task
 from experiments.tasks.evaluate import evaluate
 from experiments.tasks.results import EVAL_COLUMNS
 from plyzero.errors import UserError
-from plyzero.play import bundled_bots
-from plyzero.rules.game import Game
+from tests.helpers.experiments import plant_bot, rows_of
 
-BOT = Path(bundled_bots.__file__).parent / "bots" / "tic-tac-toe.onnx"
 ONE_MOVE = "tests.helpers.toys:FirstMoveWins"
 """A game of one move: 0 wins at once, 1 loses at once."""
-
-
-class Always:
-    """A player that always chooses the same action."""
-
-    def __init__(self, name: str, action: int) -> None:
-        self.name, self.action = name, action
-
-    def choose_all(self, positions: Sequence[Game]) -> list[int]:
-        return [self.action] * len(positions)
 
 
 def plant(*runs: str):
     """Give each run the bundled bot of tic-tac-toe as its agent."""
     for run in runs:
-        Path(run, "train").mkdir(parents=True)
-        shutil.copy(BOT, Path(run, "train/agent.onnx"))
+        plant_bot(run)
         Path(run, "train/card.json").write_text(json.dumps({"group": f"group of {run}"}))
 
 
@@ -43,14 +28,17 @@ def run_task(run: str, **options: Any) -> tuple[list[dict[str, str]], list[str]]
     said: list[str] = []
     arguments = {"game": "tic-tac-toe", "opponents": ["random"], "games": 4, "seed": 3, "simulations": 2, **options}
     evaluate(Path(run), Path(run, "evaluate"), report=said.append, **arguments)
-    with Path(run, "evaluate/eval.csv").open() as file:
-        return [*csv.DictReader(file)], said
+    return rows_of(Path(run, "evaluate/eval.csv")), said
 
 
 def test_results_are_counted_by_who_moves_first(monkeypatch: pytest.MonkeyPatch):
     plant("run-00")
     players = {"run-00/train/agent.onnx": 0, "wins": 0, "loses": 1}  # who moves first decides with this move
-    monkeypatch.setattr(task, "find_player", lambda name, *_, **options: Always(name, players[name]))
+
+    def find_player(name: str, *_: object, **options: object) -> SimpleNamespace:
+        return SimpleNamespace(name=name, choose_all=lambda positions: [players[name]] * len(positions))
+
+    monkeypatch.setattr(task, "find_player", find_player)
     wins, loses = run_task("run-00", game=ONE_MOVE, opponents=["wins", "loses"], games=6)[0]
     assert [*wins] == [*EVAL_COLUMNS]
     assert (wins["run"], wins["group"], wins["opponent"]) == ("run-00", "group of run-00", "wins")
@@ -86,11 +74,12 @@ def test_the_same_arguments_give_the_same_file():
 def test_earlier_runs_are_opponents_and_one_without_a_bot_changes_nothing_else(monkeypatch: pytest.MonkeyPatch):
     plant("run-00", "run-02", "run-03")
     find = task.find_player
-    monkeypatch.setattr(
-        task,
-        "find_player",
-        lambda name, *rest, **options: find("random" if "run-02" in name else name, *rest, **options),
-    )  # so that the results of the last match depend on its random numbers
+
+    def random_for_run_02(name: str, *rest: Any, **options: Any) -> Any:
+        """So that the results of the last match depend on its random numbers."""
+        return find("random" if "run-02" in name else name, *rest, **options)
+
+    monkeypatch.setattr(task, "find_player", random_for_run_02)
     rows, said = run_task("run-03", previous=["run-00", "run-01", "run-02"], games=20)
     assert [row["opponent"] for row in rows] == ["random", "run-00", "run-02"]
     assert "run-01/train/agent.onnx does not exist; it is left out" in said

@@ -1,27 +1,24 @@
 """The task examples: records, films and texts of the same games."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from experiments.tasks import examples as task
 from plyzero.errors import UserError
-from plyzero.play import bundled_bots
 from plyzero.play.game_record import frames_of, read_game
 from plyzero.rules.catalog import load_game
+from tests.helpers.experiments import plant_bot
 
 Image = pytest.importorskip("PIL.Image")
-
-BOT = Path(bundled_bots.__file__).parent / "bots" / "tic-tac-toe.onnx"
 
 
 @pytest.fixture(autouse=True)
 def bot(here: Path) -> None:
-    Path("run-00/train").mkdir(parents=True)
-    shutil.copy(BOT, "run-00/train/agent.onnx")
+    plant_bot("run-00")
 
 
 def run_task(**options: Any) -> dict[str, bytes]:
@@ -48,6 +45,7 @@ def test_a_game_is_a_record_a_film_and_a_text_of_all_its_positions():
         assert all(str(position) in text for position in game.positions)
         assert all(f". {side}, {record[side]}: " in text for side in ("first", "second"))
         ends = {"first": "the first player won", "second": "the second player won", "draw": "draw"}
+        assert text.startswith("tic-tac-toe v1: ")
         assert text.endswith(f"\n\n{ends[record['winner']]}\n")
 
 
@@ -67,8 +65,8 @@ def test_the_same_arguments_give_the_same_files():
 
 
 def test_a_film_of_a_game_with_dice_has_a_frame_for_each_move_of_a_player(monkeypatch: pytest.MonkeyPatch):
-    found = task.find_opponent
-    monkeypatch.setattr(task, "find_agent", lambda run, spec, simulations: found("greedy", spec, rng(), simulations=1))
+    greedy = task.find_opponent("greedy", load_game("pig"), np.random.default_rng(0), simulations=1)
+    monkeypatch.setattr(task, "find_agent", lambda run, spec, simulations: greedy)
     (record,) = records_of(run_task(game="pig", games=1))
     frames = frames_of(read_game([json.dumps(record)], load_game("pig"), "1", "games.jsonl"))
     assert len(frames) < len(record["moves"]) + 1
@@ -76,15 +74,8 @@ def test_a_film_of_a_game_with_dice_has_a_frame_for_each_move_of_a_player(monkey
         assert film.n_frames == len(frames)
 
 
-def rng() -> Any:
-    import numpy as np
-
-    return np.random.default_rng(0)
-
-
 def test_forfeited_and_truncated_games_are_told_as_such():
-    record = {"end": "forfeit", "winner": "second"}
-    assert task._result(record, None) == "the first player forfeited"
+    assert task._result({"end": "forfeit", "winner": "second"}, None) == "the first player forfeited"
     assert task._result({"end": "truncated", "winner": None}, None) == "truncated, a draw"
 
 

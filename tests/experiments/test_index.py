@@ -1,7 +1,8 @@
 """The page: it links all that is there, names what is missing, and loads nothing from elsewhere."""
 
 import json
-from html.parser import HTMLParser
+import re
+from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -17,26 +18,15 @@ FILES = (
 )
 
 
-class Page(HTMLParser):
+class Page:
     """The tags of a page, its links and pictures, and its text."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.links: list[str] = []
-        self.pictures: list[str] = []
-        self.text = ""
-        self.feed(path.read_text())
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        fields = dict(attrs)
-        self.links += [unquote(fields["href"])] if tag == "a" else []
-        self.pictures += [unquote(fields["src"])] if tag == "img" else []
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
+        source = path.read_text()
+        self.tags = {*re.findall(r"<(\w+)", source)}
+        self.links = [unquote(unescape(each)) for each in re.findall(r'<a [^>]*href="([^"]*)"', source)]
+        self.pictures = [unquote(unescape(each)) for each in re.findall(r'<img [^>]*src="([^"]*)"', source)]
+        self.text = unescape(re.sub(r"<[^>]*>", "", source))
 
 
 def plant(*names: str):

@@ -1,20 +1,16 @@
 """Definitions and plans: what a TOML file means, and what is wrong with it, before anything starts."""
 
+import copy
+import functools
 import json
+import operator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomli_w
 
-from experiments.definition import (
-    FOLDER,
-    Definition,
-    parse_parameters,
-    read_definition,
-    schema,
-    shipped,
-)
+from experiments.definition import FOLDER, Definition, parse_parameters, read_definition, schema, shipped
 from experiments.plan import Plan, make_plan
 from plyzero.errors import UserError
 
@@ -39,15 +35,12 @@ SMALL: dict[str, Any] = {
 
 def changed(path: str, to: object) -> dict[str, Any]:
     """Return SMALL with another value at a path, such as tasks/train/command; None removes it."""
-    definition = json.loads(json.dumps(SMALL))
+    definition = copy.deepcopy(SMALL)
     *parents, key = path.split("/")
-    inner = definition
-    for parent in parents:
-        inner = inner[parent]
+    inner = functools.reduce(operator.getitem, parents, definition)
+    inner[key] = to
     if to is None:
         del inner[key]
-    else:
-        inner[key] = to
     return definition
 
 
@@ -60,14 +53,11 @@ def test_a_plan_has_a_task_for_each_run_with_all_words_filled_in():
     plan = plan_of(SMALL, "names=d e", "names=f")
     tasks = {task.name: task for task in plan.tasks}
     assert [*tasks] == ["run-00/train", "run-01/train", "run-00/judge", "run-01/judge", "average"]
-    assert tasks["run-01/train"].command == (
-        *("train", "1", "--in", "run-01", "--out", "run-01/train", "-p"),
-        "x=hex 'd e' f",
-    )
-    assert tasks["run-01/judge"].needs == ("run-01/train",)
-    assert tasks["run-01/judge"].after == ("run-00/train",)
-    assert tasks["run-01/judge"].command == ("judge", "run-00")
-    (condition,) = tasks["run-01/judge"].conditions
+    command = ("train", "1", "--in", "run-01", "--out", "run-01/train", "-p", "x=hex 'd e' f")
+    assert tasks["run-01/train"].command == command
+    judge = tasks["run-01/judge"]
+    assert (judge.needs, judge.after, judge.command) == (("run-01/train",), ("run-00/train",), ("judge", "run-00"))
+    (condition,) = judge.conditions
     assert (condition.task, condition.file) == ("run-01/train", "run-01/train/values/score")
     assert condition.holds(0.5)
     assert not condition.holds(0.499)

@@ -12,17 +12,15 @@ from typing import Any
 
 import pytest
 
-from experiments.definition import Definition, parse_parameters, read_definition, shipped
 from experiments.manifest import open_experiment
 from experiments.plan import Plan, make_plan
 from experiments.runner import Slots, run_plan
 from experiments.snakefile import snakefile
 from plyzero.errors import UserError
+from tests.helpers.experiments import SHIPPED, experiment_of, shipped_experiment
 
 ROOT = Path(__file__).parent.parent.parent
 SNAKEMAKE = ROOT / "build" / "snakemake"
-
-OPTIONS = {"train-and-compare": ["runs=3", "min_score=0.55"], "sweep": ["seeds=3"]}
 
 SMALL: dict[str, Any] = {
     "train": {
@@ -44,20 +42,13 @@ if ! test -e "$0/again"; then touch "$0/again"; exit 1; fi' {out} {score}""",
 """An experiment of a second: a training fails once, and a run with too low a score is neither judged nor plotted."""
 
 
-def plan_of(tasks: dict[str, Any], *options: str) -> Plan:
-    table = {"version": 1, "name": "small", "matrix": {"score": "scores"}, "tasks": tasks}
-    definition = Definition.model_validate({**table, "parameters": {"scores": ["0.9", "0.4"], "least": 0.5}})
-    return make_plan(definition, parse_parameters(definition, options))
+def plan_of(tasks: dict[str, Any]) -> Plan:
+    return make_plan(*experiment_of(tasks, matrix={"score": "scores"}, scores=["0.9", "0.4"], least=0.5))
 
 
-def shipped_plan(name: str) -> Plan:
-    definition = read_definition(shipped()[name])
-    return make_plan(definition, parse_parameters(definition, OPTIONS[name]))
-
-
-def rules_of(text: str) -> dict[str, dict[str, str]]:
-    """Return what a Snakefile says: rule -> directive -> its text as Snakemake has it."""
-    found = {}
+def rules_of(plan: Plan, directory: Path = Path("/somewhere")) -> dict[str, dict[str, str]]:
+    """Return what the Snakefile of a plan says: rule -> directive -> its text as Snakemake has it."""
+    text, found = snakefile(plan, directory), {}
     for name, body in re.findall(r"^rule (\w+):\n((?:    .*\n)+)", text, flags=re.MULTILINE):
         directives = re.findall(r"^    (\w+):(.*\n(?:        .*\n)*)", body, flags=re.MULTILINE)
         found[name] = {key: value.strip() for key, value in directives}
@@ -77,17 +68,15 @@ def flags(rule: dict[str, str]) -> set[str]:
     return {*ast.literal_eval(f"({rule.get('input', '')})")}
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", SHIPPED)
 def test_rules_run_the_commands_of_the_plan_in_its_order(name):
-    plan = shipped_plan(name)
-    rules = rules_of(snakefile(plan, Path("/somewhere")))
+    plan = make_plan(*shipped_experiment(name))
+    rules = rules_of(plan)
     assert flags(rules.pop("all")) == {f"state/snakemake/{task.name}" for task in plan.tasks}
     assert rules.keys() == {rule_name(task.name) for task in plan.tasks}
     for task in plan.tasks:
         rule = rules[rule_name(task.name)]
-        last = shell_of(rule)[-1]
-        assert last.startswith("exec ")
-        assert tuple(shlex.split(last)[1:]) == task.command
+        assert shlex.split(shell_of(rule)[-1]) == ["exec", *task.command]
         assert flags(rule) == {f"state/snakemake/{other}" for other in (*task.needs, *task.after)}
         assert rule["output"] == f"touch('state/snakemake/{task.name}')"
         assert shell_of(rule)[1] == f"exec >> logs/{task.name}.log 2>&1"
@@ -96,7 +85,7 @@ def test_rules_run_the_commands_of_the_plan_in_its_order(name):
 
 
 def test_conditions_of_a_task_come_after_those_of_what_it_needs():
-    rules = rules_of(snakefile(shipped_plan("train-and-compare"), Path("/somewhere")))
+    rules = rules_of(make_plan(*shipped_experiment("train-and-compare")))
     [judged] = [line for line in shell_of(rules["run_01_evaluate"]) if line.startswith("awk")]
     assert "$1 >= 0.55" in judged
     assert "run-01/train/values/score" in judged
@@ -107,7 +96,7 @@ def test_conditions_of_a_task_come_after_those_of_what_it_needs():
         "b": {"command": "true", "needs": ["a"], "when": "a.x > 1"},
         "c": {"command": "true", "needs": ["b"], "when": "b.y > 2"},
     }
-    lines = shell_of(rules_of(snakefile(plan_of(chain), Path("/somewhere")))["c"])
+    lines = shell_of(rules_of(plan_of(chain))["c"])
     assert [line.split()[-6] for line in lines if line.startswith("awk")] == ["a/values/x", "b/values/y"]
 
 
@@ -116,39 +105,31 @@ def test_conditions_of_a_task_come_after_those_of_what_it_needs():
     "content", ["0.4\n", "0.5\n", "0.6", "-3\n", "5e-1", "1E+3", "00.50\n", None, "", "nan\n", "inf", "x"]
 )
 def test_a_shell_judges_a_value_as_the_plan_does(tmp_path, operator, content):
-    tasks = {
-        "train": {"command": "true"},
-        "judge": {"command": "touch judge", "needs": ["train"], "when": f"train.score {operator} 0.5"},
-    }
-    plan = plan_of(tasks)
-    lines = shell_of(rules_of(snakefile(plan, tmp_path))["judge"])
+    judge = {"command": "touch judge", "needs": ["train"], "when": f"train.score {operator} 0.5"}
+    plan = plan_of({"train": {"command": "true"}, "judge": judge})
+    lines = shell_of(rules_of(plan, tmp_path)["judge"])
     if content is not None:
         (tmp_path / "train" / "values").mkdir(parents=True)
         (tmp_path / "train" / "values" / "score").write_text(content)
     script = "\n".join(["set -euo pipefail", *lines])
     code = subprocess.run(["bash", "-c", script], cwd=tmp_path, check=False).returncode
-    if content in (None, "", "nan\n", "inf", "x"):
-        assert code != 0
-        assert not (tmp_path / "judge").exists()
-    else:
-        assert code == 0
-        assert (tmp_path / "judge").exists() == plan.tasks[1].conditions[0].holds(float(content))
+    is_number = content not in (None, "", "nan\n", "inf", "x")
+    assert (code == 0) == is_number
+    assert (tmp_path / "judge").exists() == (is_number and plan.tasks[1].conditions[0].holds(float(content)))
 
 
 def test_time_limits_and_cpus_are_those_of_the_plan():
     tasks = {"one": {"command": "true", "cpus": 3, "gpus": 2, "timeout_minutes": 1.5}, "two": {"command": "true"}}
-    rules = rules_of(snakefile(plan_of(tasks), Path("/somewhere")))
+    rules = rules_of(plan_of(tasks))
     assert (rules["one"]["threads"], rules["one"]["resources"]) == ("3", "gpus=2, runtime=2")
     assert rules["two"]["threads"] == "1"
     assert "resources" not in rules["two"]
 
 
-@pytest.mark.parametrize(
-    "tasks", [("a-b", "a_b"), ("all",)], ids=["two tasks that differ in a hyphen", "the name of the target"]
-)
+@pytest.mark.parametrize("tasks", [("a-b", "a_b"), ("all",)], ids=["a hyphen", "the name of the target"])
 def test_tasks_that_would_be_the_same_rule_are_refused(tasks):
     with pytest.raises(UserError, match="would both be the rule"):
-        snakefile(plan_of({name: {"command": "true"} for name in tasks}), Path("/somewhere"))
+        rules_of(plan_of({name: {"command": "true"} for name in tasks}))
 
 
 @pytest.fixture(scope="module")
@@ -166,16 +147,7 @@ def snakemake():
 def files_of(directory: Path) -> dict[str, bytes]:
     """Return the outputs of the tasks and the logs; what the engines note for themselves is left out."""
     paths = {str(path.relative_to(directory)): path for path in directory.rglob("*") if path.is_file()}
-    ours = re.compile(r"run-|average|logs/")
-    return {name: path.read_bytes() for name, path in paths.items() if ours.match(name)}
-
-
-def without_first_line(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Return files in which a log has what the task has printed alone: the local engine writes the command above it."""
-    return {
-        name: b"".join(line for line in content.splitlines(keepends=True) if not line.startswith(b"$ "))
-        for name, content in files.items()
-    }
+    return {name: path.read_bytes() for name, path in paths.items() if re.match(r"run-|average|logs/", name)}
 
 
 @pytest.mark.slow
@@ -195,7 +167,9 @@ def test_snakemake_makes_the_same_files_as_the_local_engine(tmp_path, snakemake)
 
     (tmp_path / "Snakefile").write_text(snakefile(plan, there))
     start()
-    made, expected = files_of(there), without_first_line(files_of(here))
+    made = files_of(there)
+    # The local engine writes the command above what the task has printed.
+    expected = {name: re.sub(rb"(?m)^\$ .*\n", b"", content) for name, content in files_of(here).items()}
     for name in ("run-01/judge", "run-01/plot"):  # left out: only the log of nothing is there
         assert made.pop(f"logs/{name}.log") == b""
         assert name not in made

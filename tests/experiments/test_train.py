@@ -1,12 +1,12 @@
 """The task train: its curves from a planted run, what a training that was killed still needs, and a real one."""
 
-import csv
 import hashlib
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,6 +18,7 @@ from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run
 from plyzero.run.metrics import append_line
 from plyzero.run.models import publish_model
+from tests.helpers.experiments import rows_of
 
 FIELDS = {"games": 10, "positions": 80, "replay_ratio": 1.5, "policy_learned": 0.25, "value_learned": None}
 SHARES = {"won": [0.5, 0.25], "drawn": 0.25}
@@ -45,32 +46,17 @@ def run(root: Path) -> Run:
     return create_run(root / "train/run", load_game("tic-tac-toe"), seed=7)
 
 
-class FakeTrain:
-    """In place of the child process: remembers the command, and does what `plyzero train` would have done."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, code: int = 0, works: Any = lambda: None) -> None:
-        self.commands: list[list[str]] = []
-        self.code, self.works = code, works
-        monkeypatch.setattr(task.subprocess, "Popen", self)
-
-    def __call__(self, command: list[str], stdin: int):
-        assert stdin == subprocess.DEVNULL
-        self.commands.append(command)
-        return self
-
-    def wait(self) -> int:
-        self.works()
-        return self.code
+@pytest.fixture
+def popen(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """In place of the child process, which succeeds and does nothing."""
+    made = Mock(**{"return_value.wait.return_value": 0})
+    monkeypatch.setattr(task.subprocess, "Popen", made)
+    return made
 
 
 def run_task(root: Path, **options: Any):
     arguments = {"game": "tic-tac-toe", "minutes": 1.0, "seed": 7, "group": "g", **options}
     task.train(root, root / "train", report=lambda text: None, **arguments)
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open() as file:
-        return [*csv.DictReader(file)]
 
 
 def test_the_curve_has_a_row_and_a_score_for_each_model(root: Path, run: Run):
@@ -108,70 +94,52 @@ def test_a_step_that_was_published_twice_is_there_once(run: Run):
     assert [(row["step"], row["policy_loss"]) for row in task.curve(run)] == [(100, None)]
 
 
-def test_a_new_run_trains_all_its_minutes_and_leaves_its_files(root: Path, monkeypatch: pytest.MonkeyPatch):
-    def works():
+def test_a_new_run_trains_all_its_minutes_and_leaves_its_files(root: Path, popen: Mock):
+    def works() -> int:
         made = create_run(root / "train/run", load_game("tic-tac-toe"), seed=7)
         publish(made, 1, 100, 30.0)
         rate(made, publish(made, 1, 200, 60.0), random=[20, 0, 0], **{"mcts:100": [17, 3, 0]})
+        return 0
 
-    fake = FakeTrain(monkeypatch, works=works)
-    run_task(root, settings="selfplay.simulations=32  search.c_puct=2", workers=3, device="cpu")
-    (command,) = fake.commands
-    directory = str(root / "train/run")
-    assert command[:8] == [sys.executable, "-P", "-m", "plyzero", "train", "tic-tac-toe", "--run", directory]
-    assert command[8:] == [
-        *("--minutes", "1.0", "--seed", "7", "--preset", "quick", "--device", "cpu", "--workers", "3"),
-        *("-o", "selfplay.simulations=32", "-o", "search.c_puct=2"),
-    ]
-    out = root / "train"
+    popen.return_value.wait = works
+    settings = "selfplay.simulations=32  search.c_puct=2"
+    run_task(root, settings=settings, workers=3, device="cpu")
+    [((command,), options)] = popen.call_args_list
+    assert options == {"stdin": subprocess.DEVNULL}
+    assert command[0] == sys.executable
+    words = f"-P -m plyzero train tic-tac-toe --run {root}/train/run --minutes 1.0 --seed 7 --preset quick --device cpu"
+    assert command[1:] == f"{words} --workers 3 -o selfplay.simulations=32 -o search.c_puct=2".split()
+    out, sha256 = root / "train", hashlib.sha256(b"model 1 200").hexdigest()
     assert (out / "agent.onnx").read_bytes() == b"model 1 200"
     assert (out / "values/score").read_text() == "0.925\n"
-    assert json.loads((out / "card.json").read_text()) == {
-        "version": 1,
-        "game": "tic-tac-toe v1",
-        "step": 200,
-        "sha256": hashlib.sha256(b"model 1 200").hexdigest(),
-        "seed": 7,
-        "group": "g",
-        "settings": "selfplay.simulations=32  search.c_puct=2",
-        "preset": "quick",
-        "minutes": 1.0,
-        "steps": 0,
-        "until": "",
-        "score": 0.925,
-        "plyzero": __version__,
-    }
+    about = {"version": 1, "plyzero": __version__, "game": "tic-tac-toe v1", "step": 200, "score": 0.925}
+    given = {"seed": 7, "group": "g", "settings": settings, "preset": "quick", "minutes": 1.0, "steps": 0, "until": ""}
+    assert json.loads((out / "card.json").read_text()) == about | given | {"sha256": sha256}
     rows = rows_of(out / "train.csv")
     assert [*rows[0]] == [*TRAIN_COLUMNS]
-    assert [(row["run"], row["group"], row["step"], row["score"]) for row in rows] == [
-        ("run-00", "g", "100", ""),
-        ("run-00", "g", "200", "0.925"),
-    ]
+    found = [(row["run"], row["group"], row["step"], row["score"]) for row in rows]
+    assert found == [("run-00", "g", "100", ""), ("run-00", "g", "200", "0.925")]
 
 
-def test_a_training_that_was_killed_goes_on_with_the_same_command(
-    root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_training_that_was_killed_goes_on_with_the_same_command(root: Path, run: Run, popen: Mock):
     rate(run, publish(run, 1, 100, 12.0), random=[1, 0, 1])
-    fake = FakeTrain(monkeypatch)
-    run_task(root, steps=300, until="score >= 0.9 against mcts:100")
-    run_task(root, steps=300, until="score >= 0.9 against mcts:100")
-    command, again = fake.commands
+    for _ in range(2):
+        run_task(root, steps=300, until="score >= 0.9 against mcts:100")
+    command, again = (call.args[0] for call in popen.call_args_list)
     assert command == again
     limits = ["--minutes", "1.0", "--steps", "300", "--until", "score >= 0.9 against mcts:100"]
     assert command[8:14] == limits
     assert command[14:18] == ["--seed", "7", "--preset", "quick"]  # which plyzero train accepts if they are the same
 
 
-def test_a_training_that_fails_leaves_no_card(root: Path, monkeypatch: pytest.MonkeyPatch):
-    FakeTrain(monkeypatch, code=3)
+def test_a_training_that_fails_leaves_no_card(root: Path, popen: Mock):
+    popen.return_value.wait.return_value = 3
     with pytest.raises(SystemExit, match="3"):
         run_task(root)
     assert not (root / "train/card.json").exists()
 
 
-def test_a_run_without_a_model_or_a_rating_is_an_error(root: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
-    FakeTrain(monkeypatch)
+def test_a_run_without_a_model_or_a_rating_is_an_error(root: Path, run: Run, popen: Mock):
     with pytest.raises(UserError, match="has no model: its training was stopped before; the same"):
         run_task(root)
     publish(run, 1, 100, 59.5)

@@ -1,7 +1,6 @@
 """The shipped experiment from its command to its page, without a network and without standard input."""
 
 import csv
-import hashlib
 import json
 import os
 import re
@@ -50,7 +49,6 @@ def test_one_command_trains_evaluates_and_averages_and_again_does_nothing(tmp_pa
     game = load_game("tic-tac-toe")
     for run in RUNS:
         card = json.loads((out / run / "train/card.json").read_text())
-        assert card["sha256"] == hashlib.sha256((out / run / "train/agent.onnx").read_bytes()).hexdigest()
         assert load_network(out / run / "train/agent.onnx", game).label
         steps = [int(row["step"]) for row in rows_of(out / run / "train/train.csv", TRAIN_COLUMNS)]
         assert steps == sorted({*steps})
@@ -60,10 +58,6 @@ def test_one_command_trains_evaluates_and_averages_and_again_does_nothing(tmp_pa
         assert all(float(row["low"]) <= float(row["score"]) <= float(row["high"]) for row in results)
         games = [json.loads(line) for line in (out / run / "examples/games.jsonl").read_text().splitlines()]
         assert len(games) == 2
-        for number, record in enumerate(games, 1):
-            with Image.open(out / run / f"examples/game-{number:02d}.gif") as film:
-                assert film.n_frames == len(record["moves"]) + 1
-            assert (out / run / f"examples/game-{number:02d}.txt").read_text().startswith("tic-tac-toe v1: ")
     plots = [f"{run}/{plot}" for run in RUNS for plot in ("train-plots/train.png", "eval-plots/eval.png")]
     for path in (*plots, "average-plots/train.png", "average-plots/eval.png", "ladder/ratings.png"):
         with Image.open(out / path) as picture:
@@ -78,11 +72,6 @@ def test_one_command_trains_evaluates_and_averages_and_again_does_nothing(tmp_pa
     assert all((out / link).exists() for link in links)
     assert "missing" not in re.sub(r"missing\.json|\.missing", "", page)
 
-    begun = {path: path.stat().st_mtime_ns for path in (out / "state").rglob("*.json")}
     again = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert again.stdout == f"nothing to do: 14 of 14 tasks are done; results: {out}/index.html\n"
-    assert {path: path.stat().st_mtime_ns for path in begun} == begun
-    other = subprocess.run([*command, "-p", "games=12"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    assert other.returncode == 2
-    assert b"begun with other parameters: games 10 -> 12" in other.stderr
     assert os.listdir(tmp_path) == ["ttt"]

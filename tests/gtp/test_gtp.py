@@ -1,6 +1,7 @@
 """GTP: every command, the form of the responses, points, dice, and what is wrong."""
 
 import copy
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +14,8 @@ from plyzero.gtp.points import Points, spell
 from plyzero.play.players import Bot
 from plyzero.rules.board import Board, Cell
 from plyzero.rules.catalog import GameSpec, load_game
-from plyzero.rules.game import Game, Outcome, board_of
-from tests.helpers.toys import Constant, Relay
+from plyzero.rules.game import Game, board_of
+from tests.helpers.toys import Constant, Relay, Written
 
 
 class First:
@@ -49,21 +50,22 @@ def alternately(moves: str) -> list[str]:
     return [f"play {'bw'[ply % 2]} {move}" for ply, move in enumerate(moves.split())]
 
 
-def test_a_response_has_the_form_of_the_protocol():
-    asked = engine()
-    assert asked.answer("protocol_version\n") == "= 2\n\n"
-    assert asked.answer("17 protocol_version\n") == "=17 2\n\n"
-    assert asked.answer("clear_board") == "=\n\n"
-    assert asked.answer("3 clear_board") == "=3\n\n"
-    assert asked.answer("4 no_such").startswith("?4 unknown command 'no_such'; ")
-    assert asked.answer("5") == "?5 unknown command ''; list_commands lists the known ones\n\n"
-
-
-def test_comments_tabs_and_control_characters_are_as_the_protocol_says():
-    asked = engine()
-    assert [asked.answer(line) for line in ("", "\n", "  \t\r\n", "# protocol_version\n")] == [""] * 4
-    assert asked.answer("\t7\tknown_command\tplay\r\n") == "=7 true\n\n"
-    assert asked.answer("na\x07me # what it is called\n") == "= plyzero\n\n"
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("protocol_version\n", "= 2\n\n"),
+        ("17 protocol_version\n", "=17 2\n\n"),
+        ("clear_board", "=\n\n"),
+        ("3 clear_board", "=3\n\n"),
+        ("4 no_such", "?4 unknown command 'no_such'; list_commands lists the known ones\n\n"),
+        ("5", "?5 unknown command ''; list_commands lists the known ones\n\n"),
+        *((nothing, "") for nothing in ("", "\n", "  \t\r\n", "# protocol_version\n")),
+        ("\t7\tknown_command\tplay\r\n", "=7 true\n\n"),
+        ("na\x07me # what it is called\n", "= plyzero\n\n"),
+    ],
+)
+def test_a_line_and_its_response_have_the_form_of_the_protocol(line: str, answer: str):
+    assert engine().answer(line) == answer
 
 
 def test_the_commands_are_listed_and_known():
@@ -84,16 +86,12 @@ def test_a_wrong_number_of_arguments_says_what_is_expected(line: str):
 
 def test_a_game_is_played_taken_back_and_scored():
     asked = engine()
-    assert say(asked, "play b B2", "genmove w", "genmove black", "showboard")[1:] == [
-        "a1",
-        "b1",
-        "1 o x .\n 2 . x .\n 3 . . .\n   a b c\nwhite to move",
-    ]
+    board = "1 o x .\n 2 . x .\n 3 . . .\n   a b c\nwhite to move"
+    assert say(asked, "play b B2", "genmove w", "genmove black", "showboard")[1:] == ["a1", "b1", board]
     assert asked.answer("final_score") == "? cannot score: the game is not over\n\n"
     assert say(asked, "play w c3", "play b b3", "final_score", "gogui-rules_final_result")[2:] == ["B+", "black wins"]
-    assert say(asked, "undo", "gogui-rules_side_to_move", "play b a3", "gogui-rules_final_result")[1:] == [
-        *("black", "", "")
-    ]
+    again = say(asked, "undo", "gogui-rules_side_to_move", "play b a3", "gogui-rules_final_result")
+    assert again[1:] == ["black", "", ""]
     assert say(asked, *["undo"] * 5, "gogui-rules_legal_moves")[-1] == "a1 b1 c1 a2 b2 c2 a3 b3 c3"
     assert asked.answer("undo") == "? cannot undo: nothing has been played\n\n"
 
@@ -163,14 +161,14 @@ def test_the_komi_is_that_of_the_game():
     assert asked.answer("komi much").startswith("? syntax error: expected a number")
 
 
-def test_time_is_accepted():
-    assert say(engine(), "time_settings 60 10 1", "time_left w 60 0") == ["", ""]
+def bot_of(game: GameSpec, win: float = 0.5, draw: float = 0.2, loss: float = 0.3, simulations: int = 8) -> Bot:
+    return Bot("constant", game, Constant(game.start.num_actions, win, draw, loss), simulations=simulations)
 
 
 def test_each_colour_has_a_clock_that_the_controller_sets():
+    assert say(engine(), "time_settings 60 10 1", "time_left w 60 0") == ["", ""]  # also where nobody needs it
     game = load_game("tic-tac-toe")
-    bot = Bot("b", game, Constant(9, 0.4, 0.2, 0.4), simulations=8)
-    asked = Engine(game, bot, most=20)
+    asked = Engine(game, bot_of(game), most=20)
 
     def clocks() -> list[tuple[float, float]]:
         found = [mover.clock for mover in asked._movers if isinstance(mover, Bot)]
@@ -258,12 +256,8 @@ def test_a_move_of_two_clicks_is_two_words_of_one_colour():
     assert asked.answer("play b C3").startswith("? illegal move: expected one of A3 B3, got 'C3'")
     assert "begun with a2" in say(asked, "showboard")[0]
     assert say(asked, "play b B3", "gogui-rules_side_to_move") == ["", "white"]
-    assert say(asked, "undo", "gogui-rules_legal_moves", "undo", "gogui-rules_side_to_move") == [
-        "",
-        "A3 B3",
-        "",
-        "black",
-    ]
+    undone = say(asked, "undo", "gogui-rules_legal_moves", "undo", "gogui-rules_side_to_move")
+    assert undone == ["", "A3 B3", "", "black"]
 
 
 def test_the_player_says_its_move_of_two_clicks_in_two_answers():
@@ -354,28 +348,15 @@ def test_a_controller_can_say_what_was_rolled():
     assert say(asked, "plyzero-rolls", "gogui-rules_side_to_move") == ["2-1", "white"]
 
 
-class Tree(Game):
+class Tree(Written):
     """A game on two cells, in which player 0 wins by the second."""
 
-    num_actions, observation_shape, max_plies, to_play = 2, (1, 1, 2), 1, 0
-    taken = ""
-
-    def legal_actions(self):
-        return [] if self.taken else [0, 1]
-
-    def play(self, action):
-        moved = copy.copy(self)
-        moved.taken = "ab"[action]
-        return moved
-
-    def outcome(self):
-        return {"": None, "a": Outcome(1), "b": Outcome(0)}[self.taken]
-
-    def observe(self):
-        return np.full((1, 1, 2), len(self.taken), np.float32)
+    def __init__(self):
+        super().__init__("0", "10")
 
     def render(self):
-        return Board(tuple(Cell(f"{file}1", x, 0, "0" if self.taken == file else "") for x, file in enumerate("ab")))
+        stones = {"": ("", ""), "0": ("0", ""), "1": ("", "0")}[self.moves]
+        return Board((Cell("a1", 0, 0, stones[0]), Cell("b1", 1, 0, stones[1])))
 
     def action_name(self, action):
         return ("a1", "b1")[action]
@@ -384,24 +365,15 @@ class Tree(Game):
 def searching(game: Game, **options) -> tuple[Engine, list[str]]:
     written: list[str] = []
     spec = GameSpec("tree", game)
-    bot = Bot("constant", spec, Constant(game.num_actions, 0.5, 0.2, 0.3), simulations=8)
-    return engine(spec, bot, write=written.append, has_input=lambda seconds: seconds > 0, **options), written
+    return engine(spec, bot_of(spec), write=written.append, has_input=lambda seconds: seconds > 0, **options), written
 
 
 def test_an_analysis_gives_lines_of_info_until_input_arrives():
     asked, written = searching(Tree())
     assert asked.answer("5 kata-analyze b 10") == "\n"
     assert written[0] == "=5\n"
-    best = written[1].split(" info ")[0].split()
-    assert best[:3] == ["info", "move", "b1"]
-    assert dict(zip(best[1:11:2], best[2:11:2], strict=True)) | {"visits": ""} == {
-        "move": "b1",
-        "visits": "",
-        "winrate": "1.0000",
-        "prior": "0.5000",
-        "order": "0",
-    }
-    assert best[11:] == ["pv", "b1"]
+    best = written[1].split(" info ")[0].rstrip()
+    assert re.fullmatch(r"info move b1 visits \d+ winrate 1\.0000 prior 0\.5000 order 0 pv b1", best)
     assert written[-1].endswith("\n")
 
 
@@ -422,18 +394,16 @@ def test_an_analysis_that_fails_ends_with_the_sentence():
 
 
 def test_an_analysis_shows_its_result_and_ends_in_the_middle_of_a_search():
-    spec, shown = GameSpec("tree", Tree()), []
-    bot = Bot("constant", spec, Constant(2, 0.5, 0.2, 0.3), simulations=8)
-    waits = []
+    spec, shown, waits = GameSpec("tree", Tree()), [], []
 
     def has_input(seconds):
         waits.append(seconds)
         return waits.count(0.25) == 3
 
-    watch_search(bot, spec.start, shown.append, has_input, 0.25)
+    watch_search(bot_of(spec), spec.start, shown.append, has_input, 0.25)
     assert [result.simulations for result in shown] == [shown[0].simulations] * 3
     shown.clear()
-    watch_search(bot, spec.start, shown.append, lambda seconds: True, 0.25)
+    watch_search(bot_of(spec), spec.start, shown.append, lambda seconds: True, 0.25)
     assert shown == []
 
 
@@ -472,7 +442,7 @@ def test_gogui_is_shown_the_policy_and_the_values():
 
 def test_a_bot_resigns_only_if_the_controller_allows_it_and_the_position_is_hopeless():
     game = load_game("tic-tac-toe")
-    lost, even = (Bot("b", game, Constant(9, *wdl), simulations=0) for wdl in ((0.02, 0.02, 0.96), (0.1, 0.2, 0.7)))
+    lost, even = bot_of(game, 0.02, 0.02, 0.96, simulations=0), bot_of(game, 0.1, 0.2, 0.7, simulations=0)
     assert say(engine(game, lost, resign_below=0.05), "genmove b", "showboard")[0] == "resign"
     for bot, below in ((lost, 0.0), (lost, 0.03), (even, 0.05)):
         assert say(engine(game, bot, resign_below=below), "genmove b") != ["resign"]

@@ -1,10 +1,12 @@
-"""Evaluators in threads, and servers of the same protocol that are not plyzero's, for tests."""
+"""Runs with a model, evaluators in threads, their clients, and servers of the protocol that are not plyzero's."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -13,13 +15,28 @@ import pytest
 from plyzero.inference import wire
 from plyzero.inference.batcher import Batcher
 from plyzero.inference.evaluation_server import serving
+from plyzero.inference.remote_network import RemoteNetwork
 from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import reachable_observations
 from plyzero.run.directory import Run
+from plyzero.run.models import ModelName, publish_model
 from plyzero.run.records import Games
 from plyzero.search.evaluators import EvaluationBatch
 from selfplay.evaluated_games import EvaluatedGames
+from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until
+from trainer.export import untrained
+
+
+def publish(run: Run, step: int = 10, *, fence: int = 1) -> ModelName:
+    return publish_model(run.models, untrained(run), fence=fence, step=step)
+
+
+def ready_run(root: Path, game: str = "tic-tac-toe", *options: str) -> Run:
+    """A run with the model of step 10."""
+    run = small_run(root, game, *options)
+    publish(run)
+    return run
 
 
 @contextmanager
@@ -30,6 +47,18 @@ def server(run: Run, *, max_batch: int = 64, wait_seconds: float = 0.0, port: in
         batcher = stack.enter_context(Batcher(watch, max_batch=max_batch, wait_seconds=wait_seconds))
         wait_until(lambda: batcher.label or not any(run.models.iterdir()))
         yield f"127.0.0.1:{stack.enter_context(serving(run, batcher, port=port))}", batcher
+
+
+@contextmanager
+def connected(
+    run: Run, *, deadline_seconds: float = 20.0, retry_seconds: float = 3.0, **options: Any
+) -> Iterator[tuple[RemoteNetwork, str, Batcher]]:
+    """A client of a server with these options, the server's address and its batcher."""
+    with (
+        server(run, **options) as (address, batcher),
+        closing(RemoteNetwork(address, run, deadline_seconds=deadline_seconds, retry_seconds=retry_seconds)) as remote,
+    ):
+        yield remote, address, batcher
 
 
 @contextmanager
@@ -80,6 +109,19 @@ def finished(games: EvaluatedGames, most: int) -> dict[int, Games]:
         games.refresh()
         found |= {int(each.games["seed"][0]): each for each in games.run()}
     return {seed: found[seed] for seed in range(most)}
+
+
+def same_games(run: Run, remote: RemoteNetwork, count: int) -> dict[int, Games]:
+    """Games with a client are the same as with the network in this process, which is not loaded for them."""
+    with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
+        expected = finished(EvaluatedGames(run, itertools.count(), watch), count)
+    with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
+        games = EvaluatedGames(run, itertools.count(), watch, remote)
+        found = finished(games, count)
+    assert games._network is None
+    assert games.label == remote.label
+    assert records(found) == records(expected)
+    return found
 
 
 def records(games: dict[int, Games]) -> dict[int, list[bytes]]:

@@ -19,23 +19,20 @@ from plyzero.inference.remote_network import RemoteNetwork
 from plyzero.network import model_loader
 from plyzero.network.model_loader import ModelWatch, load_newest
 from plyzero.run.directory import Run, RunId, open_run
-from plyzero.run.models import ModelName, publish_model
+from plyzero.run.models import ModelName
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.testing import EvaluatorContract
 from selfplay.evaluated_games import EvaluatedGames
-from tests.helpers.inference import ask, batch_of, finished, records, refusal, server
-from tests.helpers.runs import small_run
+from tests.helpers.inference import ask, batch_of, connected, finished, publish, ready_run, refusal, same_games, server
+from tests.helpers.runs import playing, small_run
 from tests.helpers.surroundings import wait_until
-from trainer.export import untrained
 
 PARTS = [slice(0, 1), slice(1, 4), slice(4, 6)]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    made = small_run(tmp_path / "r")
-    publish_model(made.models, untrained(made), fence=1, step=10)
-    return made
+    return ready_run(tmp_path / "r")
 
 
 @pytest.fixture
@@ -53,35 +50,23 @@ def way(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("game", ["tic-tac-toe", "tests.helpers.toys:Written"])  # by gRPC one sends bits, one numbers
-@pytest.mark.usefixtures("way")
 class TestRemoteNetwork(EvaluatorContract):
     @pytest.fixture(autouse=True)
-    def given(self, game: str, tmp_path: Path) -> Iterator[None]:
-        self.game = game
-        run = small_run(tmp_path / "r", game)
-        publish_model(run.models, untrained(run), fence=1, step=10)
-        with server(run) as (address, _):
-            self.remote = RemoteNetwork(address, run)
+    def given(self, game: str, tmp_path: Path, way: str) -> Iterator[None]:
+        self.game, self.run = game, ready_run(tmp_path / "r", game)
+        with connected(self.run) as (self.remote, _, _):
             yield
-            self.remote.close()
 
     def evaluator(self) -> RemoteNetwork:
         return self.remote
 
-
-@pytest.mark.parametrize("game", ["tic-tac-toe", "tests.helpers.toys:Written"])  # by gRPC one sends bits, one numbers
-def test_answers_are_those_of_the_network_and_name_the_model(tmp_path: Path, game: str, way: str):
-    run = small_run(tmp_path / "r", game)
-    publish_model(run.models, untrained(run), fence=1, step=10)
-    expected = load_newest(run.models, run.game)(batch_of(run))
-    with server(run) as (address, _):
-        remote = RemoteNetwork(address, run)
-        found = remote(batch_of(run))
+    def test_answers_are_those_of_the_network_and_name_the_model(self, way: str) -> None:
+        expected = load_newest(self.run.models, self.run.game)(batch_of(self.run))
+        found = self.remote(batch_of(self.run))
         assert found.logits == pytest.approx(expected.logits, abs=1e-5)
         assert found.wdl == pytest.approx(expected.wdl, abs=1e-5)
-        assert (remote.fence, remote.step) == (1, 10)
-        assert (remote._local is None) == (way == "gRPC")
-        remote.close()
+        assert (self.remote.fence, self.remote.step) == (1, 10)
+        assert (self.remote._local is None) == (way == "gRPC")
 
 
 @pytest.mark.usefixtures("way")
@@ -95,9 +80,8 @@ def test_answers_go_on_while_a_newer_model_is_loaded(run: Run, monkeypatch: pyte
         return load(directory, name, *arguments, **more)
 
     monkeypatch.setattr(model_loader, "load_model", load_slowly)
-    with server(run) as (address, _):
-        remote = RemoteNetwork(address, run, deadline_seconds=5)
-        publish_model(run.models, untrained(run), fence=1, step=20)
+    with connected(run, deadline_seconds=5) as (remote, _, _):
+        publish(run, 20)
         assert begun.wait(60)
         try:
             for _ in range(20):
@@ -108,33 +92,29 @@ def test_answers_go_on_while_a_newer_model_is_loaded(run: Run, monkeypatch: pyte
         while remote.step == 10:
             remote(batch_of(run))
         assert remote.step == 20
-        remote.close()
 
 
 @pytest.mark.usefixtures("way")
 def test_positions_of_two_clients_are_evaluated_in_one_batch(run: Run):
-    with server(run, max_batch=16, wait_seconds=60) as (address, batcher), ThreadPoolExecutor() as pool:
-        clients = [RemoteNetwork(address, run) for _ in range(2)]
+    with connected(run, max_batch=16, wait_seconds=60) as (remote, address, batcher), ThreadPoolExecutor() as pool:
+        clients = [remote, RemoteNetwork(address, run)]
         answers = list(pool.map(lambda client: client(batch_of(run)), clients))
         assert batcher.batches == 1
         assert batcher.evaluations == 16
         assert np.array_equal(answers[0].logits, answers[1].logits)
-        for client in clients:
-            client.close()
+        clients[1].close()
 
 
 def test_a_batch_leaves_when_its_time_is_over_although_nobody_else_has_asked(run: Run):
-    with server(run, max_batch=1000, wait_seconds=0.2) as (address, batcher):
-        remote = RemoteNetwork(address, run)
+    with connected(run, max_batch=1000, wait_seconds=0.2) as (remote, _, batcher):
         remote(batch_of(run))
         assert batcher.batches == 1
-        remote.close()
 
 
 @pytest.mark.usefixtures("way")
 def test_a_client_that_goes_while_it_waits_does_not_stall_the_other(run: Run):
-    with server(run, max_batch=8, wait_seconds=60) as (address, batcher):
-        gone, other = (RemoteNetwork(address, run) for _ in range(2))
+    with connected(run, max_batch=8, wait_seconds=60) as (other, address, batcher):
+        gone = RemoteNetwork(address, run)
         call = gone.send(batch_of(run, 5))
         wait_until(lambda: batcher._requests)
         waiting = batcher._requests[0]
@@ -143,50 +123,43 @@ def test_a_client_that_goes_while_it_waits_does_not_stall_the_other(run: Run):
         wait_until(lambda: waiting.is_cancelled)
         assert len(other(batch_of(run)).wdl) == 8
         assert batcher.evaluations == 8
-        other.close()
 
 
 @pytest.mark.usefixtures("way")
 def test_batches_of_one_client_are_answered_in_order_with_several_in_flight(run: Run):
-    with server(run, max_batch=6, wait_seconds=60) as (address, batcher):
-        remote = RemoteNetwork(address, run)
+    with connected(run, max_batch=6, wait_seconds=60) as (remote, _, batcher):
         expected = load_newest(run.models, run.game)(batch_of(run, 6)).wdl
         calls = [remote.send(EvaluationBatch(batch_of(run, 6).observations[part], list)) for part in PARTS]
         answers = [call.answer() for call in calls]
         assert batcher.batches == 1
         for part, answer in zip(PARTS, answers, strict=True):
             assert answer.evaluation.wdl == pytest.approx(expected[part], abs=1e-5)
-        remote.close()
 
 
 @pytest.mark.usefixtures("way")
 def test_a_batch_that_is_late_is_given_up_and_the_next_is_answered(run: Run, caplog, monkeypatch):
-    with server(run, max_batch=8, wait_seconds=60) as (address, batcher):
+    late = {"deadline_seconds": 0.3, "retry_seconds": 0.1}
+    with connected(run, max_batch=8, wait_seconds=60, **late) as (remote, address, batcher):
         submitted, add = [], batcher.add
         monkeypatch.setattr(batcher, "add", lambda request: add(request) or submitted.append(request))
-        remote = RemoteNetwork(address, run, deadline_seconds=0.3, retry_seconds=0.1)
-        late = [remote.send(batch_of(run, 3)) for _ in range(2)]
+        calls = [remote.send(batch_of(run, 3)) for _ in range(2)]
         wait_until(lambda: len(submitted) == 2)
-        assert [call.answer() for call in late] == [None, None]
-        assert [record.message for record in caplog.records] == [
-            f"the evaluator {address} is not used: it has not answered a batch in time; evaluating here"
-        ]
+        assert [call.answer() for call in calls] == [None, None]
+        late = f"the evaluator {address} is not used: it has not answered a batch in time; evaluating here"
+        assert [record.message for record in caplog.records] == [late]
         wait_until(lambda: remote.refresh() or remote.is_ready)
         wait_until(lambda: all(request.is_cancelled for request in submitted))  # once the server hears of it
         assert len(remote(batch_of(run, 8)).wdl) == 8
         assert batcher.evaluations == 8  # what was late has been dropped
-        remote.close()
 
 
 @pytest.mark.usefixtures("by_grpc")
 def test_a_late_batch_has_the_same_reason_if_grpc_notices_first(run: Run, caplog: pytest.LogCaptureFixture):
-    with server(run, max_batch=8, wait_seconds=60) as (address, _):
-        remote = RemoteNetwork(address, run, deadline_seconds=0.1)
+    with connected(run, max_batch=8, wait_seconds=60, deadline_seconds=0.1) as (remote, _, _):
         call = remote.send(batch_of(run, 3))
         wait_until(call._receive.args[0].done)
         assert call.answer() is None
         assert "it has not answered a batch in time; evaluating here" in caplog.text
-        remote.close()
 
 
 def test_the_positions_of_a_call_are_bounded(run: Run):
@@ -209,19 +182,17 @@ def test_the_positions_of_a_call_are_bounded(run: Run):
 @pytest.mark.usefixtures("way")
 def test_no_model_yet_is_one_sentence_and_the_first_model_ends_it(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     run = small_run(tmp_path / "r")
-    with server(run) as (address, _):
+    with connected(run, retry_seconds=0.1) as (remote, address, _):
         assert not ask(address, "ServerReady").ready
         assert ask(address, "ServerLive").live
         assert not ask(address, "ModelReady", name=wire.model_name(run)).ready
-        remote = RemoteNetwork(address, run, retry_seconds=0.1)
         assert not remote.is_ready
         assert "there is no model yet; workers play without one until it comes" in caplog.text
         assert remote.send(batch_of(run)).answer() is None
-        publish_model(run.models, untrained(run), fence=1, step=10)
+        publish(run)
         wait_until(lambda: remote.refresh() or remote.is_ready)
         remote(batch_of(run))
         assert ask(address, "ModelReady", name=wire.model_name(run)).ready
-        remote.close()
 
 
 def request_of(run: Run) -> dict[str, Any]:
@@ -233,44 +204,38 @@ def request_of(run: Run) -> dict[str, Any]:
 def test_wrong_requests_are_refused_with_one_sentence(run: Run):
     with server(run) as (address, _):
         name = wire.model_name(run)
-        code, sentence = refusal(address, "ModelInfer", model_name="connect-four_v1")
-        assert (code, sentence) == (
+        assert refusal(address, "ModelInfer", model_name="connect-four_v1") == (
             "INVALID_ARGUMENT",
             f"this evaluator is for {name}, got a request for 'connect-four_v1'; give both the same --run",
         )
         right = request_of(run)
         (tensor,), (content,) = right["inputs"], right["raw_input_contents"]
         assert ask(address, "ModelInfer", **right).outputs[0].datatype == "FP32"
+        shape = wire.MESSAGES["InferParameter"](string_param="1x2x3")
         for wrong, part in (
             ({"inputs": [tensor | {"shape": [8, 99]}]}, "shape [8, 99]"),
             ({"inputs": [tensor | {"datatype": "FP32"}]}, "of type 'FP32'"),
             ({"raw_input_contents": [content[:-1]]}, "bytes for shape"),
             ({"raw_input_contents": []}, "0 contents"),
             ({"model_version": "7"}, "only the newest model is served"),
-            ({"parameters": {"observation_shape": {"string_param": "1x2x3"}}}, "got '1x2x3'"),
+            ({"parameters": {"observation_shape": shape}}, "got '1x2x3'"),
         ):
-            parameters = {
-                name: wire.MESSAGES["InferParameter"](**value) for name, value in wrong.get("parameters", {}).items()
-            }
-            code, sentence = refusal(address, "ModelInfer", **(right | wrong | {"parameters": parameters}))
+            code, sentence = refusal(address, "ModelInfer", **(right | wrong))
             assert code == "INVALID_ARGUMENT"
             assert part in sentence
 
 
 def test_an_evaluator_of_another_run_is_refused_and_no_move_is_recorded_as_its(run: Run, tmp_path: Path, caplog):
     other = small_run(tmp_path / "other")  # of the same game, with another network
-    publish_model(other.models, untrained(other), fence=1, step=70)
+    publish(other, 70)
     with server(other) as (address, batcher), ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
         remote = RemoteNetwork(address, run, retry_seconds=0.01)
         games = finished(EvaluatedGames(run, itertools.count(), watch, remote), 8)
         remote.close()
         assert not batcher.evaluations
-    evaluators = {
-        (int(fence), int(step))
-        for each in games.values()
-        for fence, step in each.positions[["model_fence", "model_step"]][each.positions["search"] > 0].tolist()
-    }
-    assert evaluators == {(1, 10)}  # the run's own, in this process
+    searched = [each.positions[each.positions["search"] > 0] for each in games.values()]
+    evaluators = np.unique(np.concatenate(searched)[["model_fence", "model_step"]])
+    assert evaluators.tolist() == [(1, 10)]  # the run's own, in this process
     wanted, found = wire.model_name(run), wire.model_name(other)
     assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [
         f"the evaluator {address} is not used: this evaluator is for {found}, got a request for '{wanted}'; "
@@ -284,7 +249,7 @@ def test_an_evaluator_of_a_fork_is_refused_while_it_has_a_model_that_the_run_has
     with server(fork) as (address, _):
         remote = RemoteNetwork(address, run)
         assert remote.send(batch_of(run)).answer().step == 10
-        name = publish_model(fork.models, untrained(fork), fence=2, step=20)
+        name = publish(fork, 20, fence=2)
         while (answer := remote.send(batch_of(run)).answer()) is not None:
             assert answer.step == 10
         assert f"its answer names '{name}', which is no model of the run; evaluating here" in caplog.text
@@ -295,12 +260,10 @@ def test_an_evaluator_of_a_fork_is_refused_while_it_has_a_model_that_the_run_has
 
 @pytest.mark.usefixtures("by_grpc")
 def test_an_answer_that_says_that_it_is_of_another_run_is_refused(run: Run, caplog, monkeypatch):
-    with server(run) as (address, _):
-        remote = RemoteNetwork(address, run)
+    with connected(run) as (remote, address, _):
         assert ask(address, "ModelInfer", **request_of(run)).parameters["run"].string_param == run.id.text
         monkeypatch.setattr(remote, "_id", RunId("0123456789abcdef"))
         assert remote.send(batch_of(run)).answer() is None
-        remote.close()
     assert f"its answer is refused: it is of the run '{run.id.text}', and this is the run 01234567" in caplog.text
 
 
@@ -321,8 +284,7 @@ def test_a_server_that_has_gone_is_one_warning_and_no_error(run: Run, caplog: py
 
 @pytest.mark.usefixtures("by_grpc")
 def test_impossible_answers_are_not_used(run: Run):
-    with server(run) as (address, _):
-        remote = RemoteNetwork(address, run)
+    with connected(run) as (remote, address, _):
         response = ask(address, "ModelInfer", **request_of(run))
         assert not isinstance(remote.find_answer(response, 8), str)
         assert "its outputs are" in remote.find_answer(response, 9)
@@ -330,7 +292,6 @@ def test_impossible_answers_are_not_used(run: Run):
         assert "wdl are not finite" in remote.find_answer(response, 8)
         response.model_version = "mine"
         assert "its answer names 'mine', which is no model of the run" in remote.find_answer(response, 8)
-        remote.close()
 
 
 CHEAP = ("selfplay.parallel_games=4", "selfplay.simulations=8", "selfplay.fast_simulations=2")
@@ -347,28 +308,15 @@ SEVERAL_KINDS = {
 @pytest.mark.usefixtures("way")
 def test_games_are_the_same_as_with_the_network_in_this_process(tmp_path: Path, game: str):
     count, options = SEVERAL_KINDS[game]
-    run = small_run(tmp_path / "r", game, *options)
-    publish_model(run.models, untrained(run), fence=1, step=10)
-    with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
-        expected = finished(EvaluatedGames(run, itertools.count(), watch), count)
-    with (
-        server(run) as (address, _),
-        ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch,
-    ):
-        remote = RemoteNetwork(address, run)
-        games = EvaluatedGames(run, itertools.count(), watch, remote)
-        found = finished(games, count)
-        assert games._network is None  # no model was loaded here
-        assert games.label == remote.label
-        remote.close()
-    assert records(found) == records(expected)
+    run = ready_run(tmp_path / "r", game, *options)
+    with connected(run) as (remote, _, _):
+        found = same_games(run, remote, count)
     assert {int(step) for each in found.values() for step in each.positions["model_step"]} <= {0, 10}
 
 
 @pytest.mark.usefixtures("way")
 def test_a_server_that_goes_is_replaced_by_this_process_until_it_comes_back(run: Run, caplog: pytest.LogCaptureFixture):
     caplog.set_level("INFO")
-    remote: RemoteNetwork | None = None
     with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
         with server(run) as (address, _):
             remote = RemoteNetwork(address, run, retry_seconds=0.1)
@@ -379,7 +327,7 @@ def test_a_server_that_goes_is_replaced_by_this_process_until_it_comes_back(run:
             games.refresh()
             stamps |= {int(step) for each in games.run() for step in each.positions["model_step"]}
         assert stamps <= {0, 10}  # 0: random opening moves
-        publish_model(run.models, untrained(run), fence=1, step=30)
+        publish(run, 30)
         with server(run, port=int(address.rpartition(":")[2])) as (_, batcher):
             while not batcher.evaluations or not batcher.label or remote.step != 30:
                 games.refresh()
@@ -391,14 +339,7 @@ def test_a_server_that_goes_is_replaced_by_this_process_until_it_comes_back(run:
 
 
 def test_a_worker_stops_while_the_server_does_not_answer(run: Run):
-    from selfplay.worker import run_worker
-
-    stop = threading.Event()
     remote = RemoteNetwork("127.0.0.1:9", run)
-    worker = threading.Thread(target=run_worker, args=(run,), kwargs={"name": "w", "stop": stop, "evaluator": remote})
-    worker.start()
-    wait_until(lambda: any(run.segments.iterdir()))
-    stop.set()
-    worker.join(60)
-    assert not worker.is_alive()
+    with playing(run, evaluator=remote) as until:
+        until(lambda: any(run.segments.iterdir()))
     remote.close()

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,9 @@ from plyzero.inference.mailboxes import ANSWER, REQUEST, describe
 from plyzero.inference.remote_network import RemoteNetwork
 from plyzero.network.model_loader import load_newest
 from plyzero.run.directory import Run, open_run
-from plyzero.run.models import publish_model
 from plyzero.search.evaluators import EvaluationBatch
-from tests.helpers.inference import batch_of
+from tests.helpers import inference
+from tests.helpers.inference import batch_of, ready_run
 from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until
 
@@ -43,10 +43,10 @@ def run(tmp_path: Path) -> Run:
 
 
 @contextmanager
-def server(run: Run, **batches: int) -> Iterator[tuple[str, Batcher]]:
+def server(run: Run, *, max_batch: int = 64) -> Iterator[tuple[str, Batcher]]:
     """An evaluator in threads, with a pretended GPU; its address."""
     watch: Any = PretendedGpu(run)
-    with Batcher(watch, max_batch=batches.get("max_batch", 64), wait_seconds=0) as batcher:
+    with Batcher(watch, max_batch=max_batch, wait_seconds=0) as batcher:
         wait_until(lambda: batcher.label)
         with serving(run, batcher) as port:
             yield f"127.0.0.1:{port}", batcher
@@ -104,39 +104,33 @@ def back(remote: RemoteNetwork) -> bool:
     return remote.is_ready and remote._local is not None
 
 
-def connected(address: str, run: Run) -> RemoteNetwork:
+@contextmanager
+def connected(address: str, run: Run) -> Iterator[RemoteNetwork]:
     """A worker's connection in shared memory, however busy the machine is."""
-    remote = RemoteNetwork(address, run, retry_seconds=0.1)
-    wait_until(lambda: back(remote))
-    return remote
+    with closing(RemoteNetwork(address, run, retry_seconds=0.1)) as remote:
+        wait_until(lambda: back(remote))
+        yield remote
 
 
 def test_answers_have_the_points_that_the_network_expects(tmp_path: Path):
-    from tests.helpers.inference import server
-    from trainer.export import untrained
-
-    run = small_run(tmp_path / "r", "tests.helpers.toys:Harvest")
-    publish_model(run.models, untrained(run), fence=1, step=10)
+    run = ready_run(tmp_path / "r", "tests.helpers.toys:Harvest")
     network, seen = load_newest(run.models, run.game), batch_of(run).observations
-    with server(run) as (address, _):
-        remote = connected(address, run)
+    with inference.server(run) as (address, _), connected(address, run) as remote:
         for size in (8, 1, 5):
             batch = EvaluationBatch(seen[:size], list)
             found, expected = remote(batch), network(batch)
             assert found.wdl.shape == (size, 4)
             assert np.array_equal(found.logits, expected.logits)
             assert np.array_equal(found.wdl, expected.wdl)
-        remote.close()
 
 
 def test_each_worker_gets_its_own_answers(run: Run):
     gpu, rng = PretendedGpu(run), np.random.default_rng(0)
     shape = run.game.start.observation_shape
     batches = [rng.integers(0, 2, (size, *shape)).astype(np.float32) for size in rng.integers(1, 9, 40)]
-    with evaluator(run, rate=20_000) as (_, port), ThreadPoolExecutor() as pool:
-        remotes = [connected(f"127.0.0.1:{port}", run) for _ in range(4)]
 
-        def ask(remote: RemoteNetwork) -> None:
+    def ask(address: str) -> None:
+        with connected(address, run) as remote:
             calls = [remote.send(EvaluationBatch(batches[0], list))]
             for before, batch in zip(batches, [*batches[1:], None], strict=True):  # two on their way
                 if batch is not None:
@@ -146,16 +140,14 @@ def test_each_worker_gets_its_own_answers(run: Run):
                 assert np.array_equal(answer.evaluation.wdl, expected.wdl)
                 assert (answer.fence, answer.step, answer.label) == (gpu.fence, gpu.step, gpu.label)
 
-        list(pool.map(ask, remotes))
-        for remote in remotes:
-            remote.close()
+    with evaluator(run, rate=20_000) as (_, port), ThreadPoolExecutor() as pool:
+        list(pool.map(ask, [f"127.0.0.1:{port}"] * 4))
 
 
 def test_no_worker_waits_long_for_an_evaluator_that_is_killed_or_suspended_and_nothing_of_it_stays(run: Run, caplog):
     batch = batch_of(run)
     mapped = blocks()
-    with evaluator(run, latency=0.05) as (process, port):
-        remote = connected(f"127.0.0.1:{port}", run)
+    with evaluator(run, latency=0.05) as (process, port), connected(f"127.0.0.1:{port}", run) as remote:
         wait_until(lambda: back(remote) and remote.send(batch).answer())
         os.kill(process.pid, signal.SIGSTOP)
         answer, seconds = timed(remote, batch)
@@ -175,10 +167,8 @@ def test_no_worker_waits_long_for_an_evaluator_that_is_killed_or_suspended_and_n
         process.join()
         with evaluator(run, port) as (process, _):
             wait_until(lambda: back(remote) and remote.send(batch).answer())
-        remote.close()
-    refused = RemoteNetwork(f"127.0.0.1:{port}", run)
-    assert not refused.is_ready
-    refused.close()
+    with closing(RemoteNetwork(f"127.0.0.1:{port}", run)) as refused:
+        assert not refused.is_ready
     assert (sockets(run), blocks()) == ([], mapped)
     assert not [name for name in os.listdir("/dev/shm") if "plyzero" in name]
 
@@ -202,14 +192,21 @@ def ask_forever(root: Path, port: int, waits: Any, answers: Any) -> None:
             answers.value += 1
 
 
+def start_worker(run: Run, port: int, state: tuple[Any, Any]) -> BaseProcess:
+    process = PROCESSES.Process(target=ask_forever, args=(run.root, port, *state), daemon=True)
+    process.start()
+    return process
+
+
+def new_state() -> tuple[Any, Any]:
+    return PROCESSES.Array("d", 2), PROCESSES.Value("i", 0)
+
+
 def test_an_evaluator_keeps_nothing_of_workers_that_are_killed_or_suspended(run: Run):
     with server(run) as (address, batcher):
-        mapped, before = blocks(), open_sockets()
-        workers = []
-        for _ in range(2):
-            arguments = (run.root, int(address.rpartition(":")[2]))
-            workers.append(PROCESSES.Process(target=send_forever, args=arguments, daemon=True))
-            workers[-1].start()
+        mapped, before, port = blocks(), open_sockets(), int(address.rpartition(":")[2])
+        states = [new_state() for _ in range(2)]
+        workers = [start_worker(run, port, each) for each in states]
         wait_until(lambda: blocks() == mapped + 2 and batcher.batches > 20)
         os.kill(workers[0].pid, signal.SIGSTOP)
         batches = batcher.batches
@@ -219,34 +216,19 @@ def test_an_evaluator_keeps_nothing_of_workers_that_are_killed_or_suspended(run:
             worker.join()
         wait_until(lambda: (blocks(), open_sockets()) == (mapped, before), 60)
         assert not batcher._requests
-        remote = connected(address, run)
-        assert len(remote(batch_of(run)).wdl) == 8
-        remote.close()
-
-
-def send_forever(root: Path, port: int) -> None:
-    run = open_run(root)
-    remote = connected(f"127.0.0.1:{port}", run)
-    while True:
-        remote(batch_of(run))
+        with connected(address, run) as remote:
+            assert len(remote(batch_of(run)).wdl) == 8
 
 
 def test_impossible_messages_end_their_connection_and_no_other(run: Run, caplog: pytest.LogCaptureFixture):
     hello, positions = json.dumps(describe(run)).encode(), batch_of(run).observations
-    with server(run, max_batch=16) as (address, _):
-        other = connected(address, run)
+    requests = [REQUEST.pack(*request) for request in ((2, 1), (0, 0), (1, 17), (0, 1 << 31))]
+    with server(run, max_batch=16) as (address, _), connected(address, run) as other:
         for message in (b"\0", b"[" * 2000, b"{}x"):
             with connection(run) as made:
                 made.send(message)
                 assert made.recv(1 << 13) == b""
-        for message in (
-            b"",
-            b"x",
-            REQUEST.pack(2, 1),
-            REQUEST.pack(0, 0),
-            REQUEST.pack(1, 17),
-            REQUEST.pack(0, 1 << 31),
-        ):
+        for message in (b"", b"x", *requests):
             with connection(run) as made:
                 made.send(hello)
                 content, descriptors, _, _ = socket.recv_fds(made, 1 << 13, 1)
@@ -266,13 +248,10 @@ def test_impossible_messages_end_their_connection_and_no_other(run: Run, caplog:
             assert ANSWER.unpack_from(packet)[:2] == (1, 0)
             assert packet[ANSWER.size :] == b"expected observations of finite numbers, got some that are not"
         assert np.array_equal(other(EvaluationBatch(positions, list)).wdl, other(batch_of(run)).wdl)
-        other.close()
     assert "a worker sent an impossible message: ValueError('1 positions in mailbox 2')" in caplog.text
 
 
-def test_a_worker_of_another_version_is_refused_with_a_sentence_and_uses_grpc(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_worker_of_another_version_is_refused_with_a_sentence_and_uses_grpc(run: Run, monkeypatch):
     with server(run) as (address, _):
         with connection(run) as made:
             made.send(json.dumps(describe(run) | {"version": 7}).encode())
@@ -280,21 +259,20 @@ def test_a_worker_of_another_version_is_refused_with_a_sentence_and_uses_grpc(
             assert "got a worker of {'version': 7, 'model': 'connect-four_v1_" in sentence
             assert sentence.endswith("give both the same --run and the same version of plyzero")
         monkeypatch.setattr(local_evaluator, "describe", lambda run: describe(run) | {"version": 7})
-        remote = RemoteNetwork(address, run, retry_seconds=0.05)
-        assert remote.is_ready
-        assert remote._local is None
-        assert len(remote(batch_of(run)).wdl) == 8
-        monkeypatch.undo()
-        wait_until(lambda: back(remote))  # gRPC is left once shared memory can be used
-        assert len(remote(batch_of(run)).wdl) == 8
-        remote.close()
+        with closing(RemoteNetwork(address, run, retry_seconds=0.05)) as remote:
+            assert remote.is_ready
+            assert remote._local is None
+            assert len(remote(batch_of(run)).wdl) == 8
+            monkeypatch.undo()
+            wait_until(lambda: back(remote))  # gRPC is left once shared memory can be used
+            assert len(remote(batch_of(run)).wdl) == 8
 
 
 def test_a_run_with_a_long_name_and_a_system_without_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     run = small_run(tmp_path / ("long" * 50) / "r", "connect-four")
     (run.models / LABEL).write_bytes(b"")
-    with server(run) as (address, _):
-        connected(address, run).close()
+    with server(run) as (address, _), connected(address, run):
+        pass
 
     def fail(*_: object) -> None:
         raise OSError("no sockets here")
@@ -303,50 +281,42 @@ def test_a_run_with_a_long_name_and_a_system_without_sockets(tmp_path: Path, mon
         with monkeypatch.context() as patched:
             patched.setattr(mailboxes, name, fail)
             patched.setattr(local_evaluator, name, fail)
-            with server(run) as (address, _):
-                remote = RemoteNetwork(address, run)
+            with server(run) as (address, _), closing(RemoteNetwork(address, run)) as remote:
                 assert remote._local is None
                 assert len(remote(batch_of(run)).wdl) == 8
-                remote.close()
     assert sockets(run) == []
+
+
+def suspend(process: BaseProcess, seconds: float) -> None:
+    os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(seconds)
+    os.kill(process.pid, signal.SIGCONT)
 
 
 @pytest.mark.soak
 def test_random_kills_and_suspensions_leave_nothing_and_nobody_waits_long(run: Run):
     rng = random.Random(1)
-    state = [(PROCESSES.Array("d", 2), PROCESSES.Value("i", 0)) for _ in range(3)]
+    state = [new_state() for _ in range(3)]
     with evaluator(run) as (_, port):
         pass
-
-    def work(number: int) -> BaseProcess:
-        process = PROCESSES.Process(target=ask_forever, args=(run.root, port, *state[number]), daemon=True)
-        process.start()
-        return process
-
-    workers = [work(number) for number in range(3)]
+    workers = [start_worker(run, port, each) for each in state]
     try:
         for _ in range(8):
             with evaluator(run, port, latency=0.002) as (process, _):
                 before = [count.value for _, count in state]
-                wait_until(
-                    lambda before=before: all(now[1].value > old for now, old in zip(state, before, strict=True))
-                )
+                for (_, count), old in zip(state, before, strict=True):
+                    wait_until(lambda count=count, old=old: count.value > old)
+                number = rng.randrange(3)
                 match rng.randrange(4):
                     case 0:
-                        number = rng.randrange(3)
                         workers[number].kill()
                         workers[number].join()
-                        workers[number] = work(number)
+                        workers[number] = start_worker(run, port, state[number])
                     case 1:
-                        number = rng.randrange(3)
                         state[number][0][1] += 1
-                        os.kill(workers[number].pid, signal.SIGSTOP)
-                        time.sleep(rng.random())
-                        os.kill(workers[number].pid, signal.SIGCONT)
+                        suspend(workers[number], rng.random())
                     case 2:
-                        os.kill(process.pid, signal.SIGSTOP)
-                        time.sleep(4 * rng.random())
-                        os.kill(process.pid, signal.SIGCONT)
+                        suspend(process, 4 * rng.random())
                 time.sleep(rng.random() / 2)
         assert all(worker.is_alive() for worker in workers), "a wrong answer"
         assert max(waits[0] for waits, _ in state) < LONGEST + 1

@@ -1,10 +1,13 @@
 """The model repository for NVIDIA Triton: one version, whole at every moment, and what its configuration says."""
 
+import itertools
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,32 +20,20 @@ from plyzero.run.directory import Run, plan_run
 from plyzero.run.metrics import read_heartbeats
 from plyzero.run.models import publish_model
 from tests.helpers.buckets import new_prefix
+from tests.helpers.inference import publish
 from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until
-from trainer.export import untrained
 
 
 def visible(model: Path) -> dict[str, bytes]:
     """Return the files that Triton sees: those in directories whose name is a number."""
-    return {
-        str(path.relative_to(model)): path.read_bytes()
-        for directory in model.iterdir()
-        if directory.name.isdecimal()
-        for path in directory.rglob("*")
-        if path.is_file()
-    }
+    versions = [each for each in model.iterdir() if each.name.isdecimal()]
+    found = [path for version in versions for path in version.rglob("*") if path.is_file()]
+    return {str(path.relative_to(model)): path.read_bytes() for path in found}
 
 
 class Killed(BaseException):
     """The process ends here."""
-
-
-@pytest.fixture
-def at_every_point(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The fault points that are reached."""
-    points: list[str] = []
-    monkeypatch.setattr(files, "fault_point", lambda point, path: points.append(point))
-    return points
 
 
 def test_a_version_is_whole_at_every_moment_and_the_only_one_at_the_end(tmp_path: Path, monkeypatch):
@@ -59,45 +50,32 @@ def test_a_version_is_whole_at_every_moment_and_the_only_one_at_the_end(tmp_path
 
 
 def test_a_kill_at_any_moment_leaves_whole_versions_and_the_next_one_cleans_up(tmp_path: Path, monkeypatch):
-    count, reached = 0, 0
-
-    def die(point: str, path: Path) -> None:
-        nonlocal reached
-        reached += 1
-        if reached > count:
-            raise Killed
-
-    while True:
+    for count in itertools.count():
         model = tmp_path / str(count) / "game_v1"
+        publish_version(model, "config", b"old", version=10)
         with monkeypatch.context() as patched:
-            publish_version(model, "config", b"old", version=10)
-            reached = 0
-            patched.setattr(files, "fault_point", die)
+            ends = itertools.chain(itertools.repeat(None, count), itertools.repeat(Killed))
+            patched.setattr(files, "fault_point", Mock(side_effect=ends))
             patched.setattr(files, "_unlink", lambda path: None)  # nor does a killed process remove anything
-            try:
+            with suppress(Killed):
                 publish_version(model, "config", b"new", version=20)
-            except Killed:
-                pass
-            else:
                 break
         assert visible(model).items() <= {"10/model.onnx": b"old", "20/model.onnx": b"new"}.items()
         assert visible(model)
         publish_version(model, "config", b"newer", version=30)
         assert visible(model) == {"30/model.onnx": b"newer"}
         assert sorted(path.name for path in model.iterdir()) == ["30", "config.pbtxt"]
-        count += 1
     assert count > 4
 
 
-def test_what_is_there_already_is_not_written_again(tmp_path: Path, at_every_point: list[str]):
+def test_what_is_there_already_is_not_written_again(tmp_path: Path, monkeypatch):
     model = tmp_path / "game_v1"
     publish_version(model, "config", b"content", version=10)
     (model / "labels.txt").write_text("mine")
-    assert at_every_point
     before = {path: path.stat().st_mtime_ns for path in model.rglob("*")}
-    at_every_point.clear()
-    publish_version(model, "config", b"content", version=10)
-    assert at_every_point == []
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "fault_point", lambda point, path: pytest.fail(f"{point} of {path}"))
+        publish_version(model, "config", b"content", version=10)
     assert {path: path.stat().st_mtime_ns for path in model.rglob("*")} == before
     publish_version(model, "config", b"other", version=10)  # the same step of another trainer
     assert visible(model) == {"10/model.onnx": b"other"}
@@ -130,7 +108,7 @@ def only_version(model: Path) -> str | None:
 def test_the_newest_model_of_a_run_is_the_version_with_its_step(run: Run, kept: Path):
     for step in (10, 20, 15):
         fence = 2 if step == 15 else 1  # a trainer that went back to an older state
-        name = publish_model(run.models, untrained(run), fence=fence, step=step)
+        name = publish(run, step, fence=fence)
         wait_until(lambda step=step: only_version(kept) == str(step))
         assert visible(kept) == {f"{step}/model.onnx": (run.models / str(name)).read_bytes()}
     publish_model(run.models, b"no model", fence=3, step=30)
@@ -149,33 +127,31 @@ def test_of_a_run_in_a_bucket_its_heartbeat_is_in_the_scratch_directory_too(tmp_
     run, stop = replace(small_run(new_prefix("memory"), "connect-four"), scratch=tmp_path), threading.Event()
     stop.set()
     keep_repository(run, tmp_path / "repository", max_batch=4, wait_seconds=0, threads=1, stop=stop)
-    [beat] = read_heartbeats(run.workers).values()
-    assert beat["state"] == "stopped"
-    assert read_heartbeats(run.local / "workers") == read_heartbeats(run.workers)
+    beats = read_heartbeats(run.workers)
+    assert [beat["state"] for beat in beats.values()] == ["stopped"]
+    assert read_heartbeats(run.local / "workers") == beats
 
 
 def test_the_configuration_is_that_of_the_game(run: Run):
-    assert (
-        triton_config("connect-four_v1", run.game.start, max_batch=512, wait_seconds=0.002)
-        == """\
-name: "connect-four_v1"
-platform: "onnxruntime_onnx"
-max_batch_size: 512
-input [ { name: "observations" data_type: TYPE_FP32 dims: [ 2, 6, 7 ] } ]
-output [
-  { name: "logits" data_type: TYPE_FP32 dims: [ 7 ] },
-  { name: "wdl" data_type: TYPE_FP32 dims: [ 3 ] }
-]
-version_policy { latest { num_versions: 1 } }
-dynamic_batching { max_queue_delay_microseconds: 2000 }
-"""
-    )
+    text = triton_config("connect-four_v1", run.game.start, max_batch=512, wait_seconds=0.002)
+    assert text.splitlines() == [
+        'name: "connect-four_v1"',
+        'platform: "onnxruntime_onnx"',
+        "max_batch_size: 512",
+        'input [ { name: "observations" data_type: TYPE_FP32 dims: [ 2, 6, 7 ] } ]',
+        "output [",
+        '  { name: "logits" data_type: TYPE_FP32 dims: [ 7 ] },',
+        '  { name: "wdl" data_type: TYPE_FP32 dims: [ 3 ] }',
+        "]",
+        "version_policy { latest { num_versions: 1 } }",
+        "dynamic_batching { max_queue_delay_microseconds: 2000 }",
+    ]
 
 
 def test_a_repository_that_cannot_be_written_is_one_warning_and_is_tried_again(run: Run, kept: Path, caplog):
     wait_until(kept.parent.exists)
     kept.write_text("a file")
-    publish_model(run.models, untrained(run), fence=1, step=10)
+    publish(run)
     wait_until(lambda: "cannot be written, the model before stays in use" in caplog.text)
     kept.unlink()
     wait_until(lambda: only_version(kept) == "10")

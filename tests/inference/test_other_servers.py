@@ -1,6 +1,5 @@
 """The client with servers that are not plyzero's: one that is made here, and real ones, NVIDIA Triton and MLServer."""
 
-import itertools
 import json
 import os
 import shutil
@@ -8,8 +7,8 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,13 @@ import pytest
 
 from plyzero.inference import wire
 from plyzero.inference.remote_network import RemoteNetwork
-from plyzero.network.model_loader import ModelWatch, load_newest
+from plyzero.network.model_loader import load_newest
 from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
-from plyzero.run.models import list_models, publish_model
+from plyzero.run.models import list_models
 from plyzero.search.evaluators import EvaluationBatch
-from selfplay.evaluated_games import EvaluatedGames
-from tests.helpers.inference import batch_of, finished, other_server, records
+from tests.helpers.inference import batch_of, other_server, publish, ready_run, same_games
 from tests.helpers.ports import free_ports
-from tests.helpers.runs import small_run
-from trainer.export import untrained
 
 ROOT = Path(__file__).parent.parent.parent
 HELPERS = ROOT / "tests" / "helpers"
@@ -35,9 +31,7 @@ HELPERS = ROOT / "tests" / "helpers"
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    made = small_run(tmp_path / "r", "connect-four")
-    publish_model(made.models, untrained(made), fence=1, step=10)
-    return made
+    return ready_run(tmp_path / "r", "connect-four")
 
 
 class Plain:
@@ -45,13 +39,10 @@ class Plain:
 
     def __init__(self, run: Run, version: str = "10"):
         self.network: Network = load_newest(run.models, run.game)
-        self.start, self.version, self.requests = run.game.start, version, []
-        tensor = wire.MESSAGES["TensorMetadata"]
-        self.inputs = [tensor(name="observations", datatype="FP32", shape=[-1, *run.game.start.observation_shape])]
-        self.outputs = [
-            tensor(name="wdl", datatype="FP32", shape=[-1, 3]),
-            tensor(name="logits", datatype="FP32", shape=[-1, run.game.start.num_actions]),
-        ]
+        self.version, self.requests, start, tensor = version, [], run.game.start, wire.MESSAGES["TensorMetadata"]
+        self.inputs = [tensor(name="observations", datatype="FP32", shape=[-1, *start.observation_shape])]
+        sizes = {"wdl": 3, "logits": start.num_actions}
+        self.outputs = [tensor(name=name, datatype="FP32", shape=[-1, size]) for name, size in sizes.items()]
 
     def ModelMetadata(self, request: Any) -> Any:
         return wire.MESSAGES["ModelMetadataResponse"](
@@ -69,14 +60,16 @@ class Plain:
             response.raw_output_contents.append(values.tobytes())
         return response
 
-    def start_serving(self) -> Any:
-        return other_server(ModelMetadata=self.ModelMetadata, ModelInfer=self.ModelInfer)
+    @contextmanager
+    def client(self, run: Run) -> Iterator[RemoteNetwork]:
+        methods = {"ModelMetadata": self.ModelMetadata, "ModelInfer": self.ModelInfer}
+        with other_server(**methods) as address, closing(RemoteNetwork(address, run)) as remote:
+            yield remote
 
 
 def test_a_server_without_bits_gets_numbers_and_its_version_is_a_step(run: Run):
     plain = Plain(run)
-    with plain.start_serving() as address:
-        remote = RemoteNetwork(address, run)
+    with plain.client(run) as remote:
         found = remote(batch_of(run))
         expected = plain.network(batch_of(run))
         assert np.array_equal(found.logits, expected.logits)
@@ -86,43 +79,38 @@ def test_a_server_without_bits_gets_numbers_and_its_version_is_a_step(run: Run):
         assert plain.requests[0].model_name == f"connect-four_v1_{run.id.text}"
         assert not plain.requests[0].parameters  # none that only plyzero knows
         for fence in (2, 3):
-            publish_model(run.models, untrained(run), fence=fence, step=15)
+            publish(run, 15, fence=fence)
         plain.version = "15"
         remote(batch_of(run))
         assert (remote.fence, remote.step) == (3, 15)  # the newest of that step
-        remote.close()
 
 
 @pytest.mark.parametrize("version", ["1", "", "010x", "1" * 5000, "-10", "000001-000000010-01234567.onnx"])
 def test_an_answer_that_names_no_model_of_the_run_is_not_used(run: Run, version: str, caplog):
-    plain = Plain(run, version=version)
-    with plain.start_serving() as address:
-        remote = RemoteNetwork(address, run)
+    with Plain(run, version=version).client(run) as remote:
         assert remote.send(batch_of(run)).answer() is None
         assert "which is no model of the run; evaluating here" in caplog.text
-        remote.close()
 
 
-def test_a_server_whose_model_has_another_face_is_not_used(run: Run, caplog):
-    for part, change in (
-        ("inputs", {"datatype": "INT64"}),
-        ("inputs", {"name": "input"}),
-        ("inputs", {"shape": [-1, 3, 7, 6]}),
-        ("outputs", {"shape": [-1, 2]}),
-        ("outputs", {"datatype": "BF16"}),
-        ("outputs", {"name": "value"}),
-    ):
-        plain = Plain(run)
-        tensor = getattr(plain, part)[0]
-        for field, value in change.items():
-            tensor.ClearField(field)
-            tensor.MergeFrom(wire.MESSAGES["TensorMetadata"](**{field: value}))
-        with plain.start_serving() as address:
-            caplog.clear()
-            remote = RemoteNetwork(address, run)
-            assert not remote.is_ready, change
-            assert "its model has other inputs or outputs than this version of the game" in caplog.text
-            remote.close()
+@pytest.mark.parametrize(
+    ("part", "field", "value"),
+    [
+        ("inputs", "datatype", "INT64"),
+        ("inputs", "name", "input"),
+        ("inputs", "shape", [-1, 3, 7, 6]),
+        ("outputs", "shape", [-1, 2]),
+        ("outputs", "datatype", "BF16"),
+        ("outputs", "name", "value"),
+    ],
+)
+def test_a_server_whose_model_has_another_face_is_not_used(run: Run, part: str, field: str, value: Any, caplog):
+    plain = Plain(run)
+    tensor = getattr(plain, part)[0]
+    tensor.ClearField(field)
+    tensor.MergeFrom(wire.MESSAGES["TensorMetadata"](**{field: value}))
+    with plain.client(run) as remote:
+        assert not remote.is_ready
+        assert "its model has other inputs or outputs than this version of the game" in caplog.text
 
 
 # --- real servers, made by `make servers` ---
@@ -151,30 +139,23 @@ def process(*command: object, log: Path, cwd: Path, **environment: object) -> It
         made.wait(60)
 
 
+def wait_for(condition: Callable[[], object], log: Path) -> None:
+    """Wait until a condition holds. If it never does, the test fails with the end of a log."""
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline, log.read_text(errors="replace")[-3000:]
+        time.sleep(0.1)
+
+
 def connected(address: str, run: Run, log: Path) -> RemoteNetwork:
     """A client of a server that is starting."""
     remote = RemoteNetwork(address, run, retry_seconds=0.5)
-    deadline = time.monotonic() + 120
-    while not remote.is_ready:
-        assert time.monotonic() < deadline, log.read_text(errors="replace")[-3000:]
-        remote.refresh()
-        time.sleep(0.1)
+    wait_for(lambda: remote.refresh() or remote.is_ready, log)
     return remote
 
 
-def check_games(run: Run, remote: RemoteNetwork) -> None:
-    """Games are the same as with the network in this process, and all answers were the server's."""
-    with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
-        expected = finished(EvaluatedGames(run, itertools.count(), watch), 10)
-    with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
-        games = EvaluatedGames(run, itertools.count(), watch, remote)
-        found = finished(games, 10)
-        assert games._network is None
-    assert records(found) == records(expected)
-
-
 @contextmanager
-def triton(repository: Path, directory: Path, *options: str) -> Iterator[tuple[str, Path]]:
+def triton(repository: Path, directory: Path) -> Iterator[tuple[str, Path]]:
     """NVIDIA Triton on a repository that it polls; its address and its log.
 
     Its server is in the package nvidia-pytriton, which has no backend for ONNX Runtime.
@@ -187,7 +168,7 @@ def triton(repository: Path, directory: Path, *options: str) -> Iterator[tuple[s
     ports, log = free_ports(3), directory / "triton.log"
     command = [server / "bin" / "tritonserver", f"--model-repository={repository}", f"--backend-directory={backends}"]
     command += [f"--{kind}-port={port}" for kind, port in zip(("grpc", "http", "metrics"), ports, strict=True)]
-    command += ["--model-control-mode=poll", "--repository-poll-secs=1", "--exit-on-error=false", *options]
+    command += ["--model-control-mode=poll", "--repository-poll-secs=1", "--exit-on-error=false"]
     libraries = f"{sysconfig.get_config_var('LIBDIR')}:{packages / 'nvidia_pytriton.libs'}"
     with process(*command, log=log, cwd=directory, LD_LIBRARY_PATH=libraries):
         yield f"127.0.0.1:{ports[0]}", log
@@ -205,11 +186,9 @@ def add_onnx_backend(backends: Path) -> None:
 def kept_repository(run: Run, repository: Path) -> Iterator[None]:
     """The command that keeps it, once there is a model."""
     command = [sys.executable, "-m", "plyzero", "evaluator", "--run", run.root, "--repository", repository]
-    deadline, log = time.monotonic() + 120, run.root.parent / "evaluator.log"
+    log = run.root.parent / "evaluator.log"
     with process(*command, log=log, cwd=ROOT):
-        while not list(repository.glob("*/*/model.onnx")):
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
+        wait_for(lambda: list(repository.glob("*/*/model.onnx")), log)
         yield
 
 
@@ -219,10 +198,10 @@ def test_nvidia_triton_answers_while_versions_come_and_go(tmp_path: Path, run: R
     add_onnx_backend(tmp_path / "backends")
     with kept_repository(run, repository), triton(repository, tmp_path) as (address, log):
         remote = connected(address, run, log)
-        check_games(run, remote)
+        same_games(run, remote, 10)
         caplog.clear()
         for fence, step in ((1, 20), (1, 30), (2, 25)):  # the last one of a trainer that went back
-            name = publish_model(run.models, untrained(run), fence=fence, step=step)
+            name = publish(run, step, fence=fence)
             network, deadline = load_newest(run.models, run.game), time.monotonic() + 60
             while remote.label != str(name):
                 assert time.monotonic() < deadline, log.read_text(errors="replace")[-3000:]
@@ -261,6 +240,6 @@ def test_mlserver_gives_the_same_games(tmp_path: Path, run: Run):
         (directory / file).write_text(json.dumps(content))
     with process(program, "start", directory, log=log, cwd=directory, PYTHONPATH=directory):
         remote = connected(f"127.0.0.1:{ports[0]}", run, log)
-        check_games(run, remote)
+        same_games(run, remote, 10)
         assert remote.label == str(name)
         remote.close()

@@ -16,12 +16,10 @@ import pytest
 from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run
 from plyzero.run.metrics import read_heartbeats
-from plyzero.run.models import publish_model
 from tests.helpers import victims
+from tests.helpers.inference import ready_run
 from tests.helpers.journals import adopt_journals
-from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until
-from trainer.export import untrained
 
 SECONDS = 5.0
 """Time in which games are counted. A worker waits longer than three times that before it evaluates by itself."""
@@ -87,8 +85,7 @@ def evaluations(run: Run) -> int:
 
 @pytest.mark.slow
 def test_workers_do_not_stall_when_others_die_and_no_game_is_lost_with_the_evaluator(tmp_path: Path):
-    run = small_run(tmp_path / "r", "connect-four", "selfplay.cache_mb=0")
-    publish_model(run.models, untrained(run), fence=1, step=10)
+    run = ready_run(tmp_path / "r", "connect-four", "selfplay.cache_mb=0")
     with evaluator(run) as (process, address):
         workers = [Worker(run, f"w{number}", address, tmp_path / f"log{number}") for number in range(4)]
         killed, stopped, *others = workers

@@ -1,5 +1,6 @@
 """The page on which a game is played, in a real browser: by mouse, by touch and by keyboard alone."""
 
+import itertools
 import json
 import re
 import sys
@@ -55,6 +56,23 @@ def wait_for_status(page, words):
     page.wait_for_function(
         "(words) => RegExp(words).test(document.querySelector('p[role=status]')?.textContent ?? '')", arg=words
     )
+
+
+def status_of(page):
+    return page.locator("p[role=status]").inner_text().strip()
+
+
+def alert_of(page):
+    page.wait_for_selector("[role=alert]")
+    return page.locator("[role=alert]").inner_text()
+
+
+def saved(page, path, *, button="Save"):
+    """Press a button that saves the game, and return what is in the file."""
+    with page.expect_download() as download:
+        page.get_by_role("button", name=button).click()
+    download.value.save_as(path)
+    return path.read_text()
 
 
 def wait_for_moves(page, count, *, shown=True):
@@ -157,8 +175,7 @@ def test_a_game_is_played_to_its_end(how, game, serve, open_page):
     page = open_page(serve(game) + "/" + AGAINST_RANDOM + begun, **(PHONE if how == "touch" else {}))
     moves = play_to_the_end(page, press, keyboard=how == "keyboard")
     assert len(moves) >= 5
-    shown = page.locator("p[role=status]").inner_text()
-    assert re.search("You have won|You have lost|The game is drawn", shown)
+    assert re.search("You have won|You have lost|The game is drawn", status_of(page))
 
 
 def test_the_players_stand_above_and_below_the_board_and_the_turn_is_seen(serve, open_page):
@@ -244,10 +261,7 @@ def test_a_tree_with_comments_is_saved_and_loaded_and_its_variations_are_deleted
     comment.fill("corner | or centre?")
     comment.press("Enter")
     page.wait_for_selector("[title='corner | or centre?']")
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save").click()
-    download.value.save_as(tmp_path / "tree.json")
-    record = json.loads((tmp_path / "tree.json").read_text())
+    record = json.loads(saved(page, tmp_path / "tree.json"))
     assert (record["variations"], record["comments"]) == ([["a1", "c3"], ["b2"]], {"a1": "corner | or centre?"})
     assert read_game([json.dumps(record)], load_game("tic-tac-toe"), "1", "tree.json").winner is None
     page.get_by_role("button", name="Delete the variation b2").click()
@@ -265,6 +279,8 @@ def test_a_tree_with_comments_is_saved_and_loaded_and_its_variations_are_deleted
 
 SGF = """(;FF[4]CA[UTF-8]AP[Sabaki:0.52.2]KM[6.5]SZ[5]GM[1]C[A game\\]];B[cc]
 (;W[bb]C[close];B[];W[tt])(;W[dd]))"""
+TWICE = '{"version": 1, "game": "tic-tac-toe v1", "moves": ["a1", "a1"], "person": "first"}'
+"""A record whose second move is illegal."""
 
 
 def test_a_game_with_variations_is_loaded_from_sgf_and_saved(serve, open_page, tmp_path):
@@ -277,11 +293,8 @@ def test_a_game_with_variations_is_loaded_from_sgf_and_saved(serve, open_page, t
     found = hash_fields(page)
     assert (found["moves"], found["line"]) == (["c3 b4 pass pass"], ["c3 d2"])
     assert found["note"] == [" | A game]", "c3 b4 | close"]
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save as SGF").click()
-    download.value.save_as(tmp_path / "saved.sgf")
-    saved = (tmp_path / "saved.sgf").read_text()
-    assert saved.replace("\n", "") == (
+    text = saved(page, tmp_path / "saved.sgf", button="Save as SGF")
+    assert text.replace("\n", "") == (
         "(;FF[4]CA[UTF-8]AP[plyzero]GM[1]SZ[5]KM[7.5]RE[W+7.5]C[A game\\]];B[cc](;W[bb]C[close];B[];W[])(;W[dd]))"
     )
     page.get_by_label("File of a game").set_input_files(tmp_path / "saved.sgf")
@@ -297,25 +310,27 @@ def test_a_game_with_variations_is_loaded_from_sgf_and_saved(serve, open_page, t
         ("go(size=5)", "(;GM[1]SZ[5];B[cc]", "expected a game as SGF, which ends with a parenthesis"),
         ("hex(size=4)", "(;GM[11]SZ[4];B[a1];W[z9])", "move 2: expected one of"),
         ("tic-tac-toe", "(;GM[1]SZ[3];B[aa])", "SGF, which has no names for this game's moves"),
+        ("tic-tac-toe", "no JSON", "expected a game as JSON"),
+        ("tic-tac-toe", '{"version": 7}', "expected a game record of version 1"),
+        ("tic-tac-toe", TWICE.replace("tic-tac-toe", "chess"), "it is a game of chess v1, not of tic-tac-toe v1"),
+        ("tic-tac-toe", TWICE, "move 2: expected one of"),
     ],
 )
-def test_an_sgf_file_that_is_no_such_game_is_one_sentence(game, content, words, serve, open_page, tmp_path):
+def test_a_file_that_is_no_such_game_is_one_sentence(game, content, words, serve, open_page, tmp_path):
     page = open_page(serve(game), refusals=True)
     page.wait_for_selector("svg.board")
-    (tmp_path / "game.sgf").write_text(content)
-    page.get_by_label("File of a game").set_input_files(tmp_path / "game.sgf")
-    page.wait_for_selector("[role=alert]")
-    assert words in page.locator("[role=alert]").inner_text()
+    file = tmp_path / ("game.sgf" if content[0] == "(" else "wrong.json")
+    file.write_text(content)
+    page.get_by_label("File of a game").set_input_files(file)
+    assert words in alert_of(page)
 
 
 def test_games_name_their_moves_in_sgf_as_its_pages_say(serve, open_page, tmp_path):
     address = serve("hex(size=4)") + "/#first=you&second=you&moves=b1+swap+c3"
     page = open_page(address, accept_downloads=True)
     page.wait_for_selector("svg.board")
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save as SGF").click()
-    download.value.save_as(tmp_path / "hex.sgf")
-    assert (tmp_path / "hex.sgf").read_text().endswith("GM[11]SZ[4]\n;B[b1];W[swap-pieces];B[c3])\n")
+    text = saved(page, tmp_path / "hex.sgf", button="Save as SGF")
+    assert text.endswith("GM[11]SZ[4]\n;B[b1];W[swap-pieces];B[c3])\n")
 
 
 def test_a_comment_is_typed_while_an_analysis_runs(serve, open_page):
@@ -389,17 +404,13 @@ def test_a_position_is_set_up_from_text_and_played_on(serve, open_page, tmp_path
     field = page.get_by_label("Position as text")
     field.fill("no position")
     page.get_by_role("button", name="Set up", exact=True).click()
-    page.wait_for_selector("[role=alert]")
-    assert page.locator("[role=alert]").inner_text().startswith("cannot begin at the position in the text: expected")
+    assert alert_of(page).startswith("cannot begin at the position in the text: expected")
     field.fill(" 1 x . .\n 2 . o .\n 3 . . .\n   a b c")
     page.get_by_role("button", name="Set up", exact=True).click()
     page.wait_for_function("() => document.querySelectorAll('.stone').length === 2")
     by_mouse(page, "c3")
     wait_for_moves(page, 2)
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save").click()
-    download.value.save_as(tmp_path / "game.json")
-    record = json.loads((tmp_path / "game.json").read_text())
+    record = json.loads(saved(page, tmp_path / "game.json"))
     assert (record["version"], record["start"].split()[1:4]) == (2, ["x", ".", "."])
     page.get_by_role("button", name="Initial position").click()
     page.wait_for_function("() => document.querySelectorAll('.stone').length === 0")
@@ -466,37 +477,23 @@ def test_a_key_is_heard_before_the_position_after_the_last_move_has_come(serve, 
     wait_for_status(page, "position 1 of 2")
 
 
+def moves_before_a_pass():
+    """Return the moves of a random game up to where passing is the only move."""
+    start = load_game("othello(size=6)").start
+    games = (random_game(start, np.random.default_rng(seed)) for seed in itertools.count())
+    found = (action_names(start, tuple(game.moves)) for game in games)
+    names = next(names for names in found if "pass" in names)
+    return names[: names.index("pass")]
+
+
 def test_a_pass_is_a_button(serve, open_page):
-    page = open_page(serve("othello(size=6)") + "/" + AGAINST_RANDOM)
-    for seed in range(40):  # some game has a pass
-        state = passing_position(page, seed)
-        if state:
-            break
-    page.goto(f"{page.url.split('#')[0]}#first=you&second=you&moves={'+'.join(state['moves'])}")
-    page.reload()
+    page = open_page(serve("othello(size=6)") + f"/#first=you&second=you&moves={'+'.join(moves_before_a_pass())}")
     page.get_by_role("group", name="Further moves").get_by_role("button", name="pass").click()
     page.wait_for_function("() => document.querySelector('ol.moves').textContent.endsWith('pass')")
 
 
-def passing_position(page, seed):
-    """Return a position of a pseudorandom game in which passing is the only move, None if the game has none."""
-    moves: list[str] = []
-    while True:
-        state = page.evaluate(
-            "(moves) => fetch(`/api/position?moves=${encodeURIComponent(moves)}`).then((a) => a.json())",
-            " ".join(moves),
-        )
-        if state["outcome"]:
-            return None
-        names = [move["name"] for move in state["legal"]]
-        if names == ["pass"]:
-            return state
-        moves.append(names[(seed * 31 + len(moves) * 17) % len(names)])
-
-
 def test_undo_hint_resign_and_a_new_game_with_sides_swapped(serve, open_page):
     page = open_page(serve("tic-tac-toe") + "/" + AGAINST_RANDOM)
-    status = page.locator("p[role=status]")
     by_mouse(page, "b2")
     wait_for_moves(page, 2)
     page.get_by_role("button", name="Undo").click()
@@ -508,7 +505,7 @@ def test_undo_hint_resign_and_a_new_game_with_sides_swapped(serve, open_page):
     page.get_by_role("button", name="New game, sides swapped").click()
     wait_for_moves(page, 1)
     wait_for_status(page, "It is your move")
-    assert re.match("The random player plays [abc][123]. It is your move.", status.inner_text())
+    assert re.match("The random player plays [abc][123]. It is your move.", status_of(page))
 
 
 def test_a_bot_without_hope_offers_to_resign(serve, open_page):
@@ -525,42 +522,16 @@ def test_a_game_is_saved_loaded_shared_and_survives_a_reload(serve, open_page, t
     address = serve("tic-tac-toe")
     page = open_page(f"{address}/#first=you&second=you&moves=a1+b2+c3", accept_downloads=True)
     page.wait_for_function("() => document.querySelectorAll('.stone').length === 3")
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save").click()
-    saved = tmp_path / "game.json"
-    download.value.save_as(saved)
-    record = json.loads(saved.read_text())
+    record = json.loads(saved(page, tmp_path / "game.json"))
     assert (record["version"], record["game"], record["moves"]) == (1, "tic-tac-toe v1", ["a1", "b2", "c3"])
     page.reload()
     page.wait_for_function("() => document.querySelectorAll('.stone').length === 3")
     page.get_by_role("button", name="New game", exact=True).click()
     page.wait_for_function("() => document.querySelectorAll('.stone').length === 0")
-    page.get_by_label("File of a game").set_input_files(saved)
+    page.get_by_label("File of a game").set_input_files(tmp_path / "game.json")
     page.wait_for_function("() => document.querySelectorAll('.stone').length >= 3")
     other = open_page(page.url)
     other.wait_for_function("() => document.querySelectorAll('.stone').length >= 3")
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("no JSON", "expected a game as JSON"),
-        ('{"version": 7}', "expected a game record of version 1"),
-        ('{"version": 1, "game": "chess v1", "moves": []}', "it is a game of chess v1, not of tic-tac-toe v1"),
-        (
-            '{"version": 1, "game": "tic-tac-toe v1", "moves": ["a1", "a1"], "person": "first"}',
-            "move 2: expected one of",
-        ),
-    ],
-)
-def test_a_file_that_is_no_such_game_is_one_sentence(content, words, serve, open_page, tmp_path):
-    file = tmp_path / "wrong.json"
-    file.write_text(content)
-    page = open_page(serve("tic-tac-toe"), refusals=True)
-    page.wait_for_selector("svg.board")
-    page.get_by_label("File of a game").set_input_files(file)
-    page.wait_for_selector("[role=alert]")
-    assert words in page.locator("[role=alert]").inner_text()
 
 
 def test_an_analysis_grows_on_the_board_and_a_review_finds_the_losing_move(serve, open_page):
@@ -594,8 +565,7 @@ def test_an_analysis_grows_on_the_board_and_a_review_finds_the_losing_move(serve
 
 def test_impossible_moves_in_the_address_are_one_sentence(serve, open_page):
     page = open_page(serve("tic-tac-toe") + "/#moves=a1+a1", refusals=True)
-    page.wait_for_selector("[role=alert]")
-    assert page.locator("[role=alert]").inner_text().startswith("move 2: expected one of")
+    assert alert_of(page).startswith("move 2: expected one of")
     page.get_by_role("button", name="New game", exact=True).click()
     page.wait_for_selector("svg.board")
 
@@ -615,10 +585,6 @@ def test_nothing_stands_in_the_way_of_people_who_cannot_see_or_use_a_mouse(game,
 
 def shown_text(page):
     return page.locator(".picture pre").inner_text()
-
-
-def status_of(page):
-    return page.locator("p[role=status]").inner_text().strip()
 
 
 def test_the_status_tells_of_the_position_that_is_shown(serve, open_page):
@@ -690,7 +656,7 @@ def test_the_page_says_that_dice_let_the_second_player_begin(serve, open_page):
     wait_for_status(page, "^three was rolled. It is your move. The second player begins.")
     page = open_page(f"{address}/#first=you&second=random&moves=one")
     wait_for_status(page, "^one was rolled. It is your move.")
-    assert "begins" not in page.locator("p[role=status]").inner_text()
+    assert "begins" not in status_of(page)
 
 
 def test_without_a_model_the_page_says_so_and_pure_mcts_plays(tmp_path, open_page):

@@ -8,7 +8,7 @@ import pytest
 
 from plyzero.errors import UserError
 from plyzero.web.plots import plot_curves, plot_ratings, read_table, write_picture
-from tests.helpers.cli import plyzero, refused
+from tests.helpers.cli import refused, shown
 
 Image = pytest.importorskip("PIL.Image")
 pytest.importorskip("matplotlib")
@@ -83,9 +83,7 @@ def test_a_picture_is_of_the_kind_that_its_name_says(files: Path, kind: str):
         (["binary.csv", "-o", "p.png", "-y", "score"], "binary.csv is not text"),
     ],
 )
-def test_what_cannot_be_plotted_is_one_sentence(
-    files: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], sentence: str
-):
+def test_what_cannot_be_plotted_is_one_sentence(files: Path, monkeypatch, arguments: list[str], sentence: str):
     monkeypatch.chdir(files)
     Path("empty.csv").touch()
     Path("bad.jsonl").write_text('{"step": 1}\n[2]\n')
@@ -95,9 +93,7 @@ def test_what_cannot_be_plotted_is_one_sentence(
 
 
 def test_plot_finds_the_horizontal_axis_and_knows_ratings(files: Path):
-    curves = plyzero("plot", f"{files}/a.jsonl", f"{files}/one.csv", "-y", "score", "-o", f"{files}/c.svg")
-    assert curves.returncode == 0, curves.stderr
-    ratings = plyzero("plot", f"{files}/ratings.csv", "-o", f"{files}/r.png", "--title", "Ratings")
-    assert ratings.returncode == 0, ratings.stderr
+    shown("plot", f"{files}/a.jsonl", f"{files}/one.csv", "-y", "score", "-o", f"{files}/c.svg")
+    shown("plot", f"{files}/ratings.csv", "-o", f"{files}/r.png", "--title", "Ratings")
     with pytest.raises(UserError, match="has no column"):
         plot_curves({"r": read_table(files / "ratings.csv")}, "step", ["elo"])

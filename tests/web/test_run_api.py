@@ -3,9 +3,10 @@
 import json
 import os
 import shutil
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -30,16 +31,6 @@ from tests.helpers.fuzz import ODD, TRAINER, WORKER
 from tests.helpers.hostile import put
 from tests.helpers.runs import play_segment, small_run
 from tests.helpers.web import get, serving
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return small_run(tmp_path / "r")
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 def learned(run: Run, step: int, *, fence: int = 1, **fields: Any) -> None:
@@ -141,10 +132,8 @@ def test_a_curve_has_every_line_once_and_what_is_new_after_a_number(run: Run, cl
     for step in (10, 20):
         learned(run, step, value_loss=None)
     first = view.series(0)
-    assert first["learning"]["step"] == [10, 20]
-    assert first["learning"]["games"] == [100, 200]
-    assert first["learning"]["policy_loss"] == [0.5, 0.5]
-    assert first["learning"]["value_loss"] == [None, None]
+    expected = {"step": [10, 20], "games": [100, 200], "policy_loss": [0.5, 0.5], "value_loss": [None, None]}
+    assert first["learning"].items() >= expected.items()
     learned(run, 30)
     learned(run, 25, fence=2)  # a trainer that has begun again at an earlier state
     clock.now += REFRESH_SECONDS
@@ -220,17 +209,15 @@ def test_a_ladder_is_a_curve_of_checkpoints_and_levels_of_the_others(run: Run, c
     assert view.series(0)["ladder"] is None
     learned(run, 50, time=1000.5)
     players = [Entrant("random", "random"), Entrant("step 50", "a", step=50), Entrant("step 70", "b", step=70)]
+    result = PairResult([], ["win", "draw"], [None] * 2, 1.0)
     with open_ladder(run.root / LADDER, run.game, players) as ladder:
-        ladder.play(
-            lambda pairs: [(pair, PairResult([], ["win", "draw"], [None] * 2, 1.0)) for pair in pairs], Limits(60)
-        )
+        ladder.play(lambda pairs: [(pair, result) for pair in pairs], Limits(60))
         clock.now += REFRESH_SECONDS
         table, found = ladder.table(), view.series(0)["ladder"]
     assert (found["anchor"], found["games"]) == ("random", 60)
-    assert found["checkpoints"]["step"] == [50, 70]
-    assert found["checkpoints"]["elo"] == [player["elo"] for player in table["players"][1:]]
-    assert found["checkpoints"]["time"] == [1000.5, None]  # the trainer's line of step 70 is missing
-    assert found["checkpoints"]["games"] == [500, None]
+    elo = [player["elo"] for player in table["players"][1:]]
+    expected = {"step": [50, 70], "elo": elo, "time": [1000.5, None], "games": [500, None]}
+    assert found["checkpoints"].items() >= expected.items()  # the trainer's line of step 70 is missing
     assert found["others"]["random"]["played"] == table["players"][0]["games"]
     (run.root / LADDER / TABLE).write_text('{"players": 3}')
     os.utime(run.root / LADDER / TABLE, (1, 1))
@@ -257,11 +244,8 @@ def test_files_with_odd_values_make_json_that_a_browser_reads(run: Run, clock: C
 
 
 def test_a_worker_shows_its_rates_and_how_old_its_model_is(run: Run, clock: Clock):
-    for step in (12, 30):
-        name = publish_model(run.models, b"x", fence=1, step=step)
-        if step == 12:
-            first = str(name)
-    counts = {"model": first, "seconds": 100.0, "positions": 5000, "evaluations": 20_000, "network_seconds": 40.0}
+    first, _ = (publish_model(run.models, b"x", fence=1, step=step) for step in (12, 30))
+    counts = {"model": str(first), "seconds": 100.0, "positions": 5000, "evaluations": 20_000, "network_seconds": 40.0}
     heart = Heartbeat(run.workers / "w0.0123abcd.json")
     heart.beat({"role": "selfplay", "state": "playing", **counts}, force=True)
     view = RunView(run, clock=clock)
@@ -306,19 +290,15 @@ def test_what_is_wrong_now_and_what_was_wrong_before_is_told(tmp_path: Path, clo
     beat(run, "trainer", warning="all 500 games look alike", read_error="no such segment")
     beat(run, "w0.0123abcd", write_error="No space left on device")
     state = RunView(run, clock=clock).state()
-    assert [(each["who"], each["text"]) for each in state["warnings"][:3]] == [
-        ("trainer", "all 500 games look alike"),
-        ("trainer", "no such segment"),
-        ("w0.0123abcd", "No space left on device"),
-    ]
-    assert state["warnings"][3]["text"].startswith("the volume is almost full: ")
+    *said, (_, last) = [(each["who"], each["text"]) for each in state["warnings"]][:4]
+    assert said[:2] == [("trainer", "all 500 games look alike"), ("trainer", "no such segment")]
+    assert said[2] == ("w0.0123abcd", "No space left on device")
+    assert last.startswith("the volume is almost full: ")
     assert state["earlier_warnings"] == [{"text": "the network does not learn: 4 models", "step": 30}]
 
 
 @pytest.mark.parametrize(("beats_at", "expected"), [(None, 5 + 2), (3.5, 5 + 3.5), (0.5, 5 + 2 + 0.5)])
-def test_the_time_of_a_run_is_that_of_all_starts_of_its_trainer(
-    run: Run, clock: Clock, beats_at: float | None, expected: float
-):
+def test_the_time_of_a_run_is_that_of_all_starts_of_its_trainer(run: Run, clock: Clock, beats_at, expected: float):
     for fence, seconds in ((1, 2.0), (1, 5.0), (2, 2.0)):
         learned(run, 10, fence=fence, seconds=seconds)
     if beats_at:
@@ -327,16 +307,16 @@ def test_the_time_of_a_run_is_that_of_all_starts_of_its_trainer(
 
 
 def test_answers_stand_for_a_while_and_are_then_made_anew(run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch):
-    calls, snapshot = [], run_state.snapshot
-    monkeypatch.setattr(run_state, "snapshot", lambda *given: calls.append(1) or snapshot(*given))
+    snapshot = Mock(wraps=run_state.snapshot)
+    monkeypatch.setattr(run_state, "snapshot", snapshot)
     view = RunView(run, clock=clock)
     for _ in range(5):
         view.state()
         view.series(0)
-    assert len(calls) == 1
+    assert snapshot.call_count == 1
     clock.now += REFRESH_SECONDS
     view.state()
-    assert len(calls) == 2
+    assert snapshot.call_count == 2
 
 
 def test_the_newest_games_come_first_and_replay_to_their_winners(run: Run):
@@ -352,25 +332,18 @@ def test_the_newest_games_come_first_and_replay_to_their_winners(run: Run):
     assert len(every["games"]) > 14
     for game in every["games"]:
         positions, _ = play_named(run.game.start, game["moves"])
-        outcome = positions[-1].outcome()
-        winner = {None: "draw", 0: "first", 1: "second"}[outcome.winner]
-        assert game["winner"] == winner
+        assert game["winner"] == {None: "draw", 0: "first", 1: "second"}[positions[-1].outcome().winner]
         assert game["players"] == [position.to_play for position in positions[:-1]]
         assert len(game["values"]) == len(game["moves"])
 
 
 def test_a_segment_is_read_once_and_forgotten_with_the_file(run: Run, monkeypatch: pytest.MonkeyPatch):
-    read, read_segment = [], run_games.read_segment
-
-    def reading(path: Path, *given: Any, **more: Any) -> Any:
-        read.append(path)
-        return read_segment(path, *given, **more)
-
-    monkeypatch.setattr(run_games, "read_segment", reading)
+    read = Mock(wraps=run_games.read_segment)
+    monkeypatch.setattr(run_games, "read_segment", read)
     path = play_segment(run, full=20)
     games = NewestGames(run)
     assert len(games.newest(5)["games"]) == len(games.newest(5)["games"]) == 5
-    assert read == [path]
+    assert [each.args[0] for each in read.call_args_list] == [path]
     path.unlink()
     assert games.newest(5)["games"] == []
 
@@ -394,22 +367,16 @@ def test_games_whose_rules_are_not_here_are_a_sentence(run: Run):
 
 def test_while_games_are_read_nobody_else_waits(run: Run, monkeypatch: pytest.MonkeyPatch):
     play_segment(run, full=20)
-    games, entered, go_on = NewestGames(run), threading.Event(), threading.Event()
-    read_segment = run_games.read_segment
+    games, said, read_segment = NewestGames(run), [], run_games.read_segment
 
-    def slow(*given: Any, **more: Any) -> Any:
-        entered.set()
-        assert go_on.wait(60)
+    def ask_meanwhile(*given: Any, **more: Any) -> Any:
+        said.append(other.submit(games.newest, 5).result(60)["note"])
         return read_segment(*given, **more)
 
-    monkeypatch.setattr(run_games, "read_segment", slow)
-    reader = threading.Thread(target=games.newest, args=(5,))
-    reader.start()
-    assert entered.wait(60)
-    assert games.newest(5)["note"] == "The newest games are being read."
-    go_on.set()
-    reader.join()
-    assert len(games.newest(5)["games"]) == 5
+    monkeypatch.setattr(run_games, "read_segment", ask_meanwhile)
+    with ThreadPoolExecutor(1) as other:
+        assert len(games.newest(5)["games"]) == 5
+    assert said == ["The newest games are being read."]
 
 
 def test_the_addresses_answer_and_refuse_what_is_no_number(run: Run):

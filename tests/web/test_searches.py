@@ -51,13 +51,6 @@ def test_visitors_take_turns_and_who_has_left_is_left_out():
     assert served(1, "aaaaabcbd") == [*"aabcabaa"]
 
 
-def last_event(queue: Searches, search, visitor: str = "") -> dict:
-    async def events():
-        return [event async for event in queue.stream(search, visitor)]
-
-    return run(events())[-1]
-
-
 def test_the_searches_of_a_visitor_are_bounded_without_refusing_others():
     queue = Searches(0)
 
@@ -84,4 +77,7 @@ def test_a_search_that_takes_too_long_ends_with_a_sentence(monkeypatch: pytest.M
         while True:
             report({})
 
-    assert last_event(Searches(1), search)["error"] == "the search has been ended after 0 s; ask for a smaller one"
+    async def events() -> list[dict[str, Any]]:
+        return [event async for event in Searches(1).stream(search, "")]
+
+    assert run(events())[-1]["error"] == "the search has been ended after 0 s; ask for a smaller one"

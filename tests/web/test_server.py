@@ -86,12 +86,11 @@ def test_every_opponent_chooses_a_legal_move(address):
 
 
 def test_an_analysis_and_a_review_end_with_their_results(address):
-    found = events(address, "/api/think", moves="a1 b1 a2 b2", simulations=64)[-1]
-    assert found["choice"] == "a3"
-    assert found["judge"].startswith("The judge: the bundled bot, level ")
-    found = events(address, "/api/review", moves="b2 a2 c3", simulations=64)[-1]
-    assert found["plies"][1]["mistake"] == "blunder"
-    assert found["judge"].startswith("The judge: the bundled bot, level ")
+    searched = events(address, "/api/think", moves="a1 b1 a2 b2", simulations=64)[-1]
+    assert searched["choice"] == "a3"
+    reviewed = events(address, "/api/review", moves="b2 a2 c3", simulations=64)[-1]
+    assert reviewed["plies"][1]["mistake"] == "blunder"
+    assert all(found["judge"].startswith("The judge: the bundled bot, level ") for found in (searched, reviewed))
     status, view = get(address, "/api/inspect", moves="a1")
     assert (status, len(view["planes"])) == (200, 2)
 
@@ -99,14 +98,14 @@ def test_an_analysis_and_a_review_end_with_their_results(address):
 @pytest.mark.parametrize(
     ("path", "fields", "words"),
     [
-        ("/api/position", {"moves": "a1 a1"}, "move 2: expected one of"),
-        ("/api/inspect", {"moves": "a1 b1 a2 b2 a3"}, "the game is over after these moves"),
-        ("/api/think", {"simulations": "many"}, "expected simulations from 0 to 99999999, got 'many'"),
-        ("/api/review", {"simulations": "-1"}, "expected simulations from 0 to 99999999, got '-1'"),
+        ("position", {"moves": "a1 a1"}, "move 2: expected one of"),
+        ("inspect", {"moves": "a1 b1 a2 b2 a3"}, "the game is over after these moves"),
+        ("think", {"simulations": "many"}, "expected simulations from 0 to 99999999, got 'many'"),
+        ("review", {"simulations": "-1"}, "expected simulations from 0 to 99999999, got '-1'"),
     ],
 )
 def test_what_is_asked_wrongly_is_one_sentence(address, path, fields, words):
-    status, found = get(address, path, **fields)
+    status, found = get(address, f"/api/{path}", **fields)
     assert (status, words in found["error"]) == (400, True)
 
 
@@ -157,11 +156,9 @@ def test_a_search_ends_when_its_visitor_leaves(address, monkeypatch):
 
     monkeypatch.setattr(searches, "_run", run)
     monkeypatch.setattr("plyzero.web.play_api.EVENT_SECONDS", 0.0)
-    began = time.monotonic()
     with urllib.request.urlopen(f"{address}/api/think?player=analysis&simulations=10000", timeout=30) as answer:
         answer.readline()
     assert ended.wait(30)
-    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(
