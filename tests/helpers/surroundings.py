@@ -44,6 +44,16 @@ def plyzero_without(
         )
 
 
+def python(
+    *arguments: str | Path, text: str = "", cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run Python in a process of its own, with further variables in its environment."""
+    command, environment = [sys.executable, *arguments], os.environ | environment
+    return subprocess.run(
+        command, cwd=cwd, input=text, env=environment, capture_output=True, text=True, check=False, timeout=600
+    )
+
+
 def is_running(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
