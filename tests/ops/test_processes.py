@@ -11,6 +11,7 @@ import pytest
 
 from plyzero.ops import keeper
 from plyzero.ops.processes import Child
+from tests.helpers.surroundings import python
 
 START = """
 import threading, time
@@ -27,20 +28,18 @@ time.sleep(0.5)
 
 @pytest.mark.parametrize(("seconds", "printed"), [(600, ""), (0, "it has started\n")])
 def test_a_process_ends_at_once_while_it_starts_and_goes_on_afterwards(seconds: int, printed: str):
-    command = [sys.executable, "-c", START.format(seconds=seconds)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = python("-c", START.format(seconds=seconds))
     assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
 
 
 @pytest.mark.slow
 def test_a_worker_stopped_while_it_compiles_ends_at_once(tmp_path: Path):
-    root = tmp_path / "r"
-    command = [sys.executable, "-m", "plyzero", "selfplay", "--run", str(root), "--game", "tic-tac-toe"]
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    with subprocess.Popen(
-        [*command, "--until-end-of-input"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as worker:
-        while not set((tmp_path / "cache").glob("*.machinecode")) - set((tmp_path / "cache").glob("rule-*")):
+    root, cache = tmp_path / "r", tmp_path / "cache"
+    words = ("selfplay", "--run", str(root), "--game", "tic-tac-toe", "--until-end-of-input")
+    streams = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+    with subprocess.Popen([sys.executable, "-m", "plyzero", *words], text=True, env=environment, **streams) as worker:
+        while not set(cache.glob("*.machinecode")) - set(cache.glob("rule-*")):
             assert worker.poll() is None  # it has not compiled the first kernel yet
             time.sleep(0.05)
         said, _ = worker.communicate(timeout=100)

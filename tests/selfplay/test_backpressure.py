@@ -182,10 +182,7 @@ def test_a_heartbeat_that_cannot_be_read_for_a_moment_is_no_progress(tmp_path: P
 def test_an_unreadable_volume_pauses_a_new_worker_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=0")
-
-    writer = ReplayWriter(run, worker="w0", incarnation="0000000a")
-    running = Backpressure(run, writer)
+    run, writer, running = parts(tmp_path, Clock())
     with monkeypatch.context() as patch:
         patch.setattr("selfplay.backpressure.free_room", failing(errno.EIO))
         patch.setattr("selfplay.backpressure.list_segments", failing(errno.EIO))
