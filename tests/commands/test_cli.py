@@ -34,6 +34,7 @@ from plyzero.run.records import Games
 from plyzero.settings import SelfplaySettings
 from tests.helpers.cli import plyzero, plyzero_process, refused, shown
 from tests.helpers.old_runs import contents
+from tests.helpers.recorded import random_games, recorded
 from tests.helpers.runs import small_run
 from tests.helpers.segments import seal, some_games
 from tests.helpers.surroundings import python
@@ -79,10 +80,6 @@ class Loud(TicTacToe):
         os.write(1, b"in C\\n")
         ctypes.CDLL(None).puts(b"buffered")
         return super().legal_actions()
-
-    def play(self, action):
-        print("asked")
-        return super().play(action)
 """
 
 
@@ -103,10 +100,7 @@ def test_what_rules_print_is_never_among_the_data(command: str, tmp_path: Path):
     (tmp_path / "loud.py").write_text(LOUD)
     if command.startswith("replay"):
         run = create_run(tmp_path / "r", GameSpec("loud:Loud", load_game("tic-tac-toe").start))
-        won = json.dumps({"moves": ["a1", "a2", "b1", "b2", "c1"], "winner": "first"}).encode()
-        (games,) = import_games([won], run.game)
-        assert isinstance(games, Games)
-        seal(run, games)
+        seal(run, recorded(random_games(run.game.start, 1)))
     text = "genmove b\n" if command.startswith("gtp") else '{"moves": []}\n'
     done = plyzero(*command.split(), cwd=tmp_path, text=text, descriptors=True)
     said = {"imported", "asked", "in C"}
@@ -278,6 +272,7 @@ def test_slow_rules_are_offered_a_smaller_beginning():
         (["examples.race:Race"], "mcts:1000"),
         (["examples.race:Race", "--simulations", "7"], "mcts:7"),
         (["tic-tac-toe", "--simulations", "7"], "tic-tac-toe.onnx with 7 simulations"),
+        (["tic-tac-toe", "--against", "alphabeta:2"], "alphabeta:2"),
         (["tic-tac-toe", "--run", "R"], "onnx with 64 simulations"),
         (["tic-tac-toe", "--run", "R", "--model", "12", "--simulations", "0"], "onnx with 0 simulations"),
     ],
@@ -371,6 +366,11 @@ def test_status_recommends_as_many_workers_as_the_trainer_can_use(trained: float
     assert balance([trainer], ratio=8) is None
 
 
+def status_of(root: Path) -> tuple[dict[str, Any], str]:
+    """What `status` says to programs, and to people."""
+    return json.loads(shown("status", "--run", str(root), "--json")), shown("status", "--run", str(root))
+
+
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Games]:
     """A run of tic-tac-toe with three games in two segments, and a worker and a trainer that have beaten once."""
@@ -408,7 +408,7 @@ def test_status_says_what_every_process_does_and_changes_nothing(
     monkeypatch.setattr(liveness, "UNLOCKED_SECONDS", 0.1)
     root, games = played
     before = contents(root)
-    found = json.loads(shown("status", "--run", str(root), "--json"))
+    found, text = status_of(root)
     before_a_model = int(games.positions["full"][: games.games["positions"][0]].sum())
     assert (found["version"], found["game"], found["problem"]) == (1, "tic-tac-toe v1", None)
     assert found["workers"] == {"running": 0, "ended": 1}
@@ -419,7 +419,6 @@ def test_status_says_what_every_process_does_and_changes_nothing(
     assert found["models"] == {"count": 0, "newest": None}
     states = {each["name"]: each["state"] for each in found["processes"]}
     assert states == {"trainer": "waiting for positions", "w0.0123abcd": "playing"}
-    text = shown("status", "--run", str(root))
     positions = f"{len(games.positions)} positions ({games.num_full} with a full search)"
     assert f"replay: 3 games, {positions} in 2 segments" in text
     assert "models: none yet" in text
@@ -436,10 +435,9 @@ def test_a_worker_that_was_started_again_is_one_worker_that_runs(played: tuple[P
         beat = {"role": "selfplay", "state": "stopped", "model": None, "games": 2}
         Heartbeat(root / "workers" / f"w0.{incarnation}.json").beat(beat)
     (root / "workers" / "w0.0123abcd.json").unlink()
-    text = shown("status", "--run", str(root))
+    found, text = status_of(root)
     assert "2 ended processes of w0" in text
     assert "4 games" in text
-    found = json.loads(shown("status", "--run", str(root), "--json"))
     assert found["workers"] == {"running": 0, "ended": 2}
 
 
@@ -457,10 +455,10 @@ def test_status_compares_the_games_of_the_trainer_with_those_on_the_volume(
     root = Path(shutil.copytree(played[0], tmp_path / "r"))
     fields = {"role": "trainer", "state": "stopped", "games": read, "cursor": {"0123abcd": cursor}}
     Heartbeat(root / "workers" / "trainer.json").beat(fields)
-    found = json.loads(shown("status", "--run", str(root), "--json"))
+    found, text = status_of(root)
     assert tuple(found["replay"][f"{key}_games"] for key in ("read", "unread", "removed")) == counts
     assert problem in str(found["problem"])
-    assert says in shown("status", "--run", str(root))
+    assert says in text
 
 
 def test_without_a_terminal_what_goes_on_is_a_line_now_and_then(
@@ -533,21 +531,19 @@ def test_an_interrupt_that_python_loses_in_a_destructor_is_raised_again():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "arguments",
+    "command",
     [
-        ["match", "random", "random", "--game", "tic-tac-toe", "--games", "100000"],
-        ["status", "--run", "R", "--watch"],
-        ["gtp", "tic-tac-toe", "--player", "random"],
+        "match random random --game tic-tac-toe --games 100000",
+        "status --run R --watch",
+        "gtp tic-tac-toe --player random",
     ],
-    ids=lambda arguments: arguments[0],
 )
-def test_ctrl_c_is_acknowledged_and_ends_a_command_with_130(root: Path, arguments: list[str]):
-    given = [str(root) if argument == "R" else argument for argument in arguments]
-    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+def test_ctrl_c_is_acknowledged_and_ends_a_command_with_130(root: Path, command: str):
+    given = [str(root) if word == "R" else word for word in command.split()]
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     streams["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # which a shell's job may ignore
     code = "from plyzero.commands.cli import main; print('ready', flush=True); main()"
     with subprocess.Popen([sys.executable, "-c", code, *given], text=True, **streams) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(3)
         process.send_signal(signal.SIGINT)

@@ -149,9 +149,3 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path, out: Path):
     assert (out / "saved").exists()
     assert "stopped" in shown("experiment", "ls", str(out))
     assert plyzero("experiment", "run", str(file), "--out", str(out)).returncode == 0
-
-
-def test_a_missing_package_is_named_before_the_first_task_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    found = refused("experiment", "run", "tic-tac-toe", "--out", str(tmp_path / "out"))
-    assert found.startswith("plyzero: this needs scipy, which cannot be found here: pip install 'plyzero[experiments]'")

@@ -14,7 +14,6 @@ from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.game import Outcome
 from plyzero.search.slots import SearchResult
 from tests.helpers import toys
-from tests.helpers.cli import plyzero
 from tests.helpers.surroundings import python
 
 TIC_TAC_TOE = load_game("tic-tac-toe")
@@ -251,10 +250,6 @@ def test_an_opponent_that_fails_loses_the_game_and_it_can_be_taken_back(screen: 
     printed = screen.types("a1", "undo", "a2")
     assert printed.count("lost forfeits: RuntimeError: no idea") == 2
     assert printed.count("You win by forfeit.") == 2
-
-
-def test_against_names_the_opponent():
-    assert "the bot is alphabeta:2." in plyzero("play", "tic-tac-toe", "--against", "alphabeta:2", text="").stdout
 
 
 NOT_COMPILED = """

@@ -6,11 +6,9 @@ import sys
 from collections import Counter
 from itertools import count
 from pathlib import Path
-from typing import ClassVar, Self
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import ONGOING, Game, Outcome
@@ -21,7 +19,7 @@ from tests.helpers.cli import plyzero
 from tests.helpers.hostile import failing
 from tests.helpers.learning import add_model
 from tests.helpers.runs import play_segment, small_run
-from tests.helpers.toys import ROOT, Chain
+from tests.helpers.toys import ROOT, Chain, watched
 
 PLAIN = (ROOT / "plyzero/check/template/tic_tac_toe.py").read_text()
 COMPILED = (ROOT / "games/tic_tac_toe.py").read_text()
@@ -133,22 +131,19 @@ def test_a_run_without_games_and_one_whose_volume_fails_are_not_refused(folder: 
     check_rules(run)
 
 
-class Asked(Chain):
-    """Forced moves, whose rules count how often they are asked."""
+ASKED: Counter[str] = Counter()
+"""How often rules are asked, by question."""
 
-    count: ClassVar[Counter[str]] = Counter()
 
-    def observe(self) -> NDArray[np.float64]:
-        self.count["observe"] += 1
-        return super().observe()
+def count_question(_: Game, question: str, *action: int) -> None:
+    ASKED[question] += 1
 
-    def play(self, action: int) -> Self:
-        self.count["play"] += 1
-        return super().play(action)
+
+Asked = watched(Chain, count_question)
 
 
 class Reversed(Asked):
-    """The same with the other winner."""
+    """Forced moves with the other winner."""
 
     def outcome(self) -> Outcome | None:
         found = super().outcome()
@@ -161,14 +156,14 @@ def test_winners_are_compared_first_and_the_rest_while_there_is_time(tmp_path: P
     games = read_segment(play_segment(run, full=60), run.game)
     clock = count(step=1 / 64)
     monkeypatch.setattr("plyzero.run.replay.thread_time", lambda: next(clock))
-    Asked.count.clear()
+    ASKED.clear()
     assert find_disagreement(games, run.game.start, seconds=1.0) is None
-    assert (Asked.count["observe"], 60 < Asked.count["play"] <= 64) == (16, True)
+    assert (ASKED["observe"], 60 < ASKED["play"] <= 64) == (16, True)
     assert "the winner: recorded player 0, by" in (find_disagreement(games, Reversed(movers), seconds=1.0) or "")
     clock = count(step=CHECK_SECONDS / 10)
-    Asked.count.clear()
+    ASKED.clear()
     check_rules(run)
-    assert 5 <= Asked.count["play"] <= 10
+    assert 5 <= ASKED["play"] <= 10
 
 
 class Unusual(Game):

@@ -150,14 +150,11 @@ def test_every_preset_makes_valid_settings():
 
 
 def test_a_preset_grows_with_the_board_the_choice_and_the_length_of_a_game():
+    def flat(preset: dict) -> set:
+        return {(f"{name}.{key}", value) for name, section in preset.items() for key, value in section.items()}
+
     def enlarged(name: str) -> dict:
-        quick, found = PRESETS["quick"], preset_for("quick", load_game(name).start)
-        return {
-            f"{section}.{key}": value
-            for section, values in found.items()
-            for key, value in values.items()
-            if quick.get(section, {}).get(key) != value
-        }
+        return dict(flat(preset_for("quick", load_game(name).start)) - flat(PRESETS["quick"]))
 
     assert enlarged("tic-tac-toe") == enlarged("connect-four") == {}
     assert enlarged("othello(size=6)") == {"network.points": True}

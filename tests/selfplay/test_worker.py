@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Container
 from dataclasses import replace as changed
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +23,8 @@ from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.rules.notation import action_names
 from plyzero.run import adoption
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal
 from plyzero.run.metrics import read_heartbeat, read_heartbeats, read_lines
-from plyzero.run.records import BY_RULE, TRUNCATED, Games, JournalName
+from plyzero.run.records import BY_RULE, TRUNCATED, Games
 from plyzero.run.segments import list_segments
 from plyzero.search.evaluators import EvaluationBatch, Uniform
 from plyzero.search.tree import GUMBEL, PUCT
@@ -36,10 +35,11 @@ from selfplay.replay_writer import ReplayWriter
 from selfplay.step import sample_index, temperature
 from selfplay.worker import game_seeds, run_worker
 from tests.helpers.buckets import new_prefix
+from tests.helpers.journals import leave
 from tests.helpers.learning import add_model
 from tests.helpers.runs import bytes_of, games_of, moves_of, play_bootstrap, playing, replay, small_run
 from tests.helpers.segments import some_games
-from tests.helpers.toys import Branching, Relay
+from tests.helpers.toys import Branching, Relay, watched
 
 
 @pytest.fixture(scope="module")
@@ -171,36 +171,23 @@ def test_a_game_longer_than_it_may_be_is_given_up_and_has_no_outcome():
         assert (record["positions"], record["end"], record["winner"]) == (3, TRUNCATED, ONGOING)
 
 
-class Asked(Branching):
-    """Counts what its rules are asked, by question and the moves so far."""
+ASKED: Counter[tuple[str, tuple[int, ...]]] = Counter()
+"""What the rules are asked, by question and the moves so far."""
 
-    counts: ClassVar[Counter[tuple[str, tuple[int, ...]]]] = Counter()
 
-    def play(self, action):
-        self.counts["play", (*self.moves, action)] += 1
-        return super().play_unchecked(action)
-
-    def outcome(self):
-        self.counts["outcome", self.moves] += 1
-        return super().outcome()
-
-    def legal_actions(self):
-        self.counts["legal_actions", self.moves] += 1
-        return super().legal_actions()
-
-    def observe(self):
-        self.counts["observe", self.moves] += 1
-        return super().observe()
+def count(position: Branching, question: str, *action: int) -> None:
+    ASKED[question, (*position.moves, *action)] += 1
 
 
 @pytest.mark.parametrize("reuse_trees", [False, True])
 def test_the_rules_are_asked_once_about_each_position_of_a_game(reuse_trees: bool):
-    Asked.counts.clear()
-    played(Asked(), 1, parallel_games=1, simulations=20, fast_simulations=20, cache_mb=0, reuse_trees=reuse_trees)
-    once = {question for question, count in Asked.counts.items() if count == 1 and question[1]}
+    ASKED.clear()
+    position = watched(Branching, count)()
+    played(position, 1, parallel_games=1, simulations=20, fast_simulations=20, cache_mb=0, reuse_trees=reuse_trees)
+    once = {question for question, times in ASKED.items() if times == 1 and question[1]}
     assert sum(name == "observe" and len(moves) > 1 for name, moves in once) > 20
     # the second game has begun, so its first positions, and the start, are asked about again
-    assert {moves for (_, moves), count in Asked.counts.items() if count > 1} <= {(), (0,), (1,), (2,)}
+    assert {moves for (_, moves), times in ASKED.items() if times > 1} <= {(), (0,), (1,), (2,)}
 
 
 @pytest.mark.parametrize("dtype", [bool, np.float32])
@@ -271,9 +258,7 @@ def test_a_worker_seals_the_journal_of_a_killed_one_in_a_bucket(tmp_path: Path, 
     monkeypatch.setattr(adoption, "STALLED_SECONDS", 0.1)
     run = changed(small_run(new_prefix("memory")), scratch=tmp_path)
     lost = some_games(run.game, seed=1, lengths=(6, 5))
-    dead = Journal(run.journals, run.game, JournalName("w0", "00000001", 0), run_id=run.id)
-    dead.append(lost)
-    dead.abandon()  # as by SIGKILL: the lock is free and the file is there
+    leave(run.journals, run, lost, owner="w0.00000001")  # as by SIGKILL: the lock is free and the file is there
     with playing(run, name="w1") as until:
         until(lambda: "00000001" in {name.incarnation for name in list_segments(run.segments)})
     found = games_of(run)
@@ -321,40 +306,21 @@ def test_a_worker_logs_its_progress(run: Run, monkeypatch: pytest.MonkeyPatch, c
 FOUR_AT_A_TIME = {"parallel_games": 4, "simulations": 3, "cache_mb": 0, "reuse_trees": True}
 
 
-class FailsSometimes(Relay):
+def failing_rules(method: str, error: BaseException, fails_at: Container[int]) -> Game:
     """Rules that fail at some of the calls of a method."""
-
-    fails_at: Container[int] = ()
-    method = "play"
-    error: BaseException = OSError("the book of openings is gone")
     calls = itertools.count()
 
-    def fail(self, method):
-        if method == self.method and next(type(self).calls) in self.fails_at:
-            raise self.error
+    def fail(_: Game, asked: str, *action: int) -> None:
+        if asked == method and next(calls) in fails_at:
+            raise error
 
-    def play(self, action):
-        self.fail("play")
-        return super().play_unchecked(action)
-
-    def observe(self):
-        self.fail("observe")
-        return super().observe()
-
-    def outcome(self):
-        self.fail("outcome")
-        return super().outcome()
+    return watched(Relay, fail)()
 
 
 @pytest.mark.parametrize("error", [OSError("gone"), SystemExit(3), KeyError(1)], ids=repr)
 @pytest.mark.parametrize("method", ["play", "observe", "outcome"])
 def test_a_game_in_which_the_rules_fail_is_given_up_and_no_other(method, error, caplog):
-    class Seldom(FailsSometimes):
-        calls = itertools.count()
-        fails_at = (45,)
-
-    Seldom.method, Seldom.error = method, error
-    games = played(Seldom(), 20, **FOUR_AT_A_TIME)
+    games = played(failing_rules(method, error, (45,)), 20, **FOUR_AT_A_TIME)
     ids = {int(each.games["id"][0]) for each in games}
     assert len(set(range(16)) - ids) == 1
     assert all(each.games["winner"][0] == 0 and each.games["positions"][0] == 4 for each in games)
@@ -362,14 +328,10 @@ def test_a_game_in_which_the_rules_fail_is_given_up_and_no_other(method, error, 
     assert warning.startswith(f"a game was given up: {__name__}:")
     assert f"cannot be played: {type(error).__name__}: " in warning
     assert "(test_worker.py, line " in warning
-    assert warning.endswith("Seldom tests the rules")
+    assert warning.endswith("Watched tests the rules")
 
 
 @pytest.mark.parametrize("first", [0, 100])
 def test_rules_that_fail_again_and_again_end_the_worker_with_one_sentence(first):
-    class Always(FailsSometimes):
-        calls = itertools.count()
-        fails_at = range(first, 10**6)
-
-    with pytest.raises(UserError, match=r"OSError: the book .* \(test_worker.py, line \d+\); plyzero check .*Always"):
-        played(Always(), 1000, **FOUR_AT_A_TIME)
+    with pytest.raises(UserError, match=r"OSError: gone \(test_worker.py, line \d+\); plyzero check .*Watched"):
+        played(failing_rules("play", OSError("gone"), range(first, 10**6)), 1000, **FOUR_AT_A_TIME)
