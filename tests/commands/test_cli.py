@@ -43,10 +43,10 @@ TEMPLATE = "from plyzero.check.template.tic_tac_toe import TicTacToe"
 
 
 def changed_game(folder: Path, method: str) -> str:
-    """Write a tic-tac-toe with another method into `own.py`; return how the game is named."""
-    lines = [f"from plyzero import Outcome\n{TEMPLATE}\n\nclass Own(TicTacToe):", *method.splitlines()]
-    (folder / "own.py").write_text("\n    ".join(lines))
-    return "own:Own"
+    """Write a tic-tac-toe with another method into `altered.py`; return how the game is named."""
+    lines = [f"from plyzero import Outcome\n{TEMPLATE}\n\nclass Altered(TicTacToe):", *method.splitlines()]
+    (folder / "altered.py").write_text("\n    ".join(lines))
+    return "altered:Altered"
 
 
 @pytest.fixture
@@ -134,8 +134,8 @@ def test_every_command_has_a_short_option_for_help_and_the_version_is_told():
 @pytest.mark.parametrize(
     ("package", "command"),
     [
-        ("trainer", ["imitate", "own:Own", "games.jsonl", "-o", "bot.onnx"]),
-        ("selfplay", ["selfplay", "--run", "r", "--game", "own:Own"]),
+        ("trainer", ["imitate", "altered:Altered", "games.jsonl", "-o", "bot.onnx"]),
+        ("selfplay", ["selfplay", "--run", "r", "--game", "altered:Altered"]),
         ("games", ["match", "random", "random", "--game", "tic-tac-toe"]),
         ("experiments", ["experiment", "ls"]),
     ],
@@ -199,7 +199,7 @@ def test_check_shows_a_broken_law_and_ends_with_1(tmp_path: Path):
     assert "broken law games_end: No game without dice is longer than max_plies, and " in done.stdout
     assert "the game is not over after 1 plies, but max_plies is 1" in done.stdout
     assert "raise max_plies if all games end, or end the game in outcome() and show the counter in " in done.stdout
-    assert done.stderr.startswith("plyzero: own:Own does not pass; the shortest example")
+    assert done.stderr.startswith("plyzero: altered:Altered does not pass; the shortest example")
 
 
 def test_check_shows_the_first_example_then_a_shorter_one_and_leaves_no_files(tmp_path: Path):
@@ -209,8 +209,8 @@ def test_check_shows_the_first_example_then_a_shorter_one_and_leaves_no_files(tm
     assert (done.returncode, done.stdout.count("broken law legal_actions_in_order")) == (1, 2)
     counts = [len(re.search(r"^moves: (.*)$", text, re.MULTILINE)[1].split()) for text in (first, shorter)]
     assert counts[0] > counts[1] == 5
-    assert {path.name for path in tmp_path.iterdir()} <= {"own.py", "__pycache__"}
-    assert done.stderr.endswith("plyzero: own:Own does not pass; the shortest example found is above\n")
+    assert {path.name for path in tmp_path.iterdir()} <= {"altered.py", "__pycache__"}
+    assert done.stderr.endswith("plyzero: altered:Altered does not pass; the shortest example found is above\n")
 
 
 def test_check_may_leave_a_law_out_and_compare_two_forms():

@@ -7,6 +7,8 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -47,9 +49,7 @@ class Output:
     """The reports and messages of `train`."""
 
     def __init__(self) -> None:
-        self.reports: list[Report] = []
-        self.messages: list[str] = []
-        self.progress: list[str] = []
+        self.reports, self.messages, self.progress = list[Report](), list[str](), list[str]()
 
     @property
     def steps(self) -> list[object]:
@@ -98,8 +98,7 @@ def test_models_removed_before_they_are_reported_keep_their_lines(run: Run):
             publish(run, step)
 
     publish(run, 1)  # by a trainer before
-    output = trained(run, lambda: publish(run, 2), wake_up)
-    assert output.steps == [2, 3, 4, 5]
+    assert trained(run, lambda: publish(run, 2), wake_up).steps == [2, 3, 4, 5]
 
 
 @pytest.mark.usefixtures("alone")
@@ -229,26 +228,21 @@ def test_train_says_what_a_process_waits_for_before_it_starts(run: Run, monkeypa
     assert "again" not in view_of(run).describe([child], rating=None)
 
 
+@dataclass
 class FakeChild:
-    """A process that ends when it is asked to, unless it `hangs`."""
+    """A process that ends when it is asked to, unless `ends_with` is None."""
 
-    def __init__(
-        self,
-        name: str,
-        arguments: list[str],
-        log: Path,
-        *,
-        sees_gpus: bool = True,
-        code: int = 0,
-        hangs: bool = False,
-        **_: object,
-    ) -> None:
-        self.name, self.arguments, self.log, self.sees_gpus = name, arguments, log, sees_gpus
-        self.pid, self.was_killed, self.code = 1, False, None
-        self._code, self._hangs = code, hangs
+    name: str
+    arguments: list[str]
+    log: Path
+    niceness: int = 0
+    sees_gpus: bool = True
+    ends_with: int | None = 0
+    code: int | None = None
+    pid, was_killed = 1, False
 
     def ask_to_stop(self) -> None:
-        self.code = None if self._hangs else self._code
+        self.code = self.ends_with
 
     def exit_code(self) -> int | None:
         return self.code
@@ -294,18 +288,19 @@ def test_ctrl_c_is_acknowledged_before_anybody_is_waited_for(run: Run, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("code", "said"),
     [
-        ({"code": 2}, "trainer failed while it stopped: cannot use state: No space left on device (see"),
-        ({"hangs": True}, "it did not end within -1 s and was killed, what it learned since its last saved state is"),
+        (2, "trainer failed while it stopped: cannot use state: No space left on device (see"),
+        (None, "it did not end within -1 s and was killed, what it learned since its last saved state is"),
     ],
 )
-def test_a_failure_while_a_process_stops_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch, how: dict, said: str):
-    monkeypatch.setattr(supervisor, "Child", lambda *arguments, **more: FakeChild(*arguments, **more, **how))
+def test_a_failure_while_a_process_stops_is_reported(
+    run: Run, monkeypatch: pytest.MonkeyPatch, code: int | None, said: str
+):
+    monkeypatch.setattr(supervisor, "Child", partial(FakeChild, ends_with=code))
     monkeypatch.setattr(supervisor, "STOP_SECONDS", -1.0)
-    with pytest.raises(ChildFailedError) as error:
+    with pytest.raises(ChildFailedError, match=re.escape(said)):
         trained(run)
-    assert said in str(error.value)
 
 
 def test_workers_leave_the_cores_to_the_trainer(run: Run, monkeypatch: pytest.MonkeyPatch):
