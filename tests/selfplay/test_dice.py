@@ -11,6 +11,7 @@ from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.notation import play_named
 from plyzero.run.json_games import games_to_json
 from plyzero.run.records import Games
+from plyzero.run.replay import find_disagreement
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings
 from selfplay.step import NUM_PURPOSES
 from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race
@@ -38,18 +39,10 @@ def test_compiled_and_plain_games_with_equal_seeds_are_equal_byte_for_byte(algor
 @pytest.mark.parametrize("reuse", [False, True])
 @both_games
 def test_seed_and_actions_replay_a_game_with_its_rolls(start, reuse):
-    kept = 0
-    for game in played(start, 100, algorithm="puct", reuse_trees=reuse):
-        (line,) = replay(start, game)
-        outcome = line[-1].outcome()
-        assert game.games["winner"][0] == (-1 if outcome.winner is None else outcome.winner)
-        for i, (record, position) in enumerate(zip(game.positions, line, strict=False)):
-            assert not is_chance(position)
-            assert record["to_play"] == position.to_play
-            assert np.array_equal(game.observations[i], position.observe())
-            moves = moves_of(game, i)
-            assert moves["action"].tolist() == list(position.legal_actions())
-            kept += int(moves["visits"].sum()) > record["simulations"]
+    games = played(start, 100, algorithm="puct", reuse_trees=reuse)
+    assert {find_disagreement(game, start) for game in games} == {None}
+    records = ((moves_of(game, i), record) for game in games for i, record in enumerate(game.positions))
+    kept = sum(moves["visits"].sum() > record["simulations"] for moves, record in records)
     assert (kept > 10) == reuse
 
 
