@@ -61,8 +61,7 @@ def test_train_goes_on_after_a_kill_and_leaves_no_process(tmp_path: Path):
 
 def test_a_child_that_fails_ends_train_with_its_last_words(tmp_path: Path):
     command = ["train", "tic-tac-toe", "--run", str(tmp_path / "r"), "--workers", "1", "--device", "cuda"]
-    done = python("-m", "plyzero", *command, CUDA_VISIBLE_DEVICES="")
-    assert done.returncode == 1
+    done = python("-m", "plyzero", *command, code=1, CUDA_VISIBLE_DEVICES="")
     assert "trainer stopped by itself: " in done.stderr
     assert "cuda" in done.stderr
 

@@ -64,8 +64,7 @@ def test_an_experiment_runs_once_and_says_what_came_of_it(command: tuple[str, ..
 
 
 def test_a_failure_is_named_with_its_reason_and_its_log_and_ls_shows_it(command: tuple[str, ...], out: Path):
-    failed = plyzero(*command, "-p", "bad=run-01")
-    assert failed.returncode == 1
+    failed = plyzero(*command, "-p", "bad=run-01", code=1)
     assert failed.stderr.endswith(
         "plyzero: 2 of 3 tasks are done; 1 failed, which the same command tries again: run-01/write: exit code 1: "
         f"writes 1 (see {out}/logs/run-01/write.log)\n"
@@ -108,7 +107,7 @@ def test_the_manifest_has_the_commit_and_whether_anything_was_changed(command: t
     for number, content in enumerate(("1\n", "2\n", "3\n")):
         (project / "game.py").write_text(content)
         out = tmp_path / f"out{number}"
-        assert plyzero(*command[:-1], str(out), cwd=project).returncode == 0
+        plyzero(*command[:-1], str(out), cwd=project, code=0)
         states.append(json.loads((out / "experiment.json").read_text())["calls"][0]["git"])
     assert len({state["commit"] for state in states}) == 1
     assert states[0]["changes"] is None
@@ -127,10 +126,9 @@ def test_a_full_disk_is_one_sentence_and_nothing_runs_on(command: tuple[str, ...
     full = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "its/state.json"))
     with monkeypatch.context() as patch:
         patch.setattr("experiments.runner.write_record", full)
-        done = plyzero(*command)
-    assert done.returncode == 2
+        done = plyzero(*command, code=2)
     assert done.stderr.endswith("plyzero: cannot use its/state.json: No space left on device\n")
-    assert plyzero(*command).returncode == 0
+    plyzero(*command, code=0)
 
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path, out: Path):

@@ -287,8 +287,7 @@ def _placed(argument: str, root: Path, places: Path) -> str:
 def test_rules_that_fail_are_named_with_their_line_and_with_how_to_test_them(
     place: Path, command: str, game: str, cause: str
 ):
-    done = plyzero(*command.split(), game, cwd=place, text="a1\n")
-    assert done.returncode == 1
+    done = plyzero(*command.split(), game, cwd=place, text="a1\n", code=1)
     assert done.stderr.startswith(f"plyzero: {game} cannot be played: {cause}")
     assert done.stderr.endswith(f"; plyzero check {game} tests the rules\n")
     assert len(done.stderr.splitlines()) == 1
@@ -296,8 +295,7 @@ def test_rules_that_fail_are_named_with_their_line_and_with_how_to_test_them(
 
 @pytest.mark.parametrize("module", ["opens", "ends"])
 def test_check_names_rules_that_end_the_process_or_open_no_file_as_others(module: str, place: Path):
-    done = plyzero("check", f"{module}:Fails", cwd=place)
-    assert done.returncode == 1
+    done = plyzero("check", f"{module}:Fails", cwd=place, code=1)
     assert "broken law play_makes_a_new_position" in done.stdout
     assert re.search(rf"{module}.py, line 8\b", done.stdout)
     assert "Traceback" not in done.stderr

@@ -53,8 +53,7 @@ def test_what_is_damaged_foreign_or_there_already_stays_with_the_reason(run: Run
     seal(run, some_games(run.game, 9, (2,)), 1, "w0.0000000a")
     (run.quarantine / journal).rename(run.quarantine / journal.replace("-00000005", "-00000006"))
     (run.quarantine / "notes.txt").touch()
-    done = plyzero("replay", "restore", "--run", str(run.root))
-    assert done.returncode == 1
+    done = plyzero("replay", "restore", "--run", str(run.root), code=1)
     reasons = [
         f"{first} cannot be read",
         "the segment with its number exists: w0.0000000a-00000001-g1",

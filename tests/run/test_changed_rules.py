@@ -15,7 +15,7 @@ from plyzero.rules.game import ONGOING, Game, Outcome
 from plyzero.run.directory import Run
 from plyzero.run.replay import CHECK_SECONDS, check_rules, find_disagreement
 from plyzero.run.segments import read_segment
-from tests.helpers.cli import plyzero
+from tests.helpers.cli import plyzero, refused
 from tests.helpers.hostile import failing
 from tests.helpers.learning import add_model
 from tests.helpers.runs import play_segment, small_run
@@ -79,14 +79,13 @@ def test_changed_rules_are_refused_with_the_move_that_disagrees(
     begin(folder, text)
     write(folder, text, before, after)
     match = ("match", "r", "random", "--game", "own:TicTacToe", "--games", "2")
-    done = plyzero(*match, cwd=folder)
-    assert done.returncode == 2, done.stdout
-    assert "the rules of own:TicTacToe are not those that made the games in " in done.stderr
-    assert found in done.stderr
-    assert found.startswith("observation_") or re.search(r": game [0-9a-f]{16}, move \d+: ", done.stderr)
-    assert "raise its `version` and begin a new run, or undo the change" in done.stderr
+    said = refused(*match, cwd=folder)
+    assert "the rules of own:TicTacToe are not those that made the games in " in said
+    assert found in said
+    assert found.startswith("observation_") or re.search(r": game [0-9a-f]{16}, move \d+: ", said)
+    assert "raise its `version` and begin a new run, or undo the change" in said
     write(folder, text)
-    assert plyzero(*match, cwd=folder).returncode == 0
+    plyzero(*match, cwd=folder, code=0)
 
 
 @pytest.mark.parametrize(
@@ -105,17 +104,15 @@ def test_every_command_that_trains_or_plays_refuses_them(command: str, folder: P
     begin(folder, PLAIN)
     write(folder, PLAIN, *PLAIN_CHANGES["winner"][:2])
     before = sorted(folder.rglob("*"))
-    done = plyzero(*command.split(), "--run", "r", cwd=folder)
-    assert done.returncode == 2, done.stdout
-    assert "the rules of own:TicTacToe are not those that made the games in " in done.stderr
+    said = refused(*command.split(), "--run", "r", cwd=folder)
+    assert "the rules of own:TicTacToe are not those that made the games in " in said
     assert sorted(folder.rglob("*")) == before
 
 
 def test_an_export_by_changed_rules_says_so_and_goes_on(folder: Path):
     begin(folder, PLAIN)
     write(folder, PLAIN, *PLAIN_CHANGES["winner"][:2])
-    done = plyzero("replay", "export", "--run", "r", cwd=folder)
-    assert done.returncode == 0
+    done = plyzero("replay", "export", "--run", "r", cwd=folder, code=0)
     assert "warning: the rules of own:TicTacToe are not those that made the games in " in done.stderr
     assert done.stdout.count("\n") > 2
 
