@@ -60,18 +60,15 @@ class Output:
         return [text for text in self.messages if text.startswith("warning")]
 
 
-@pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`train` starts no processes, and looks at once."""
-    monkeypatch.setattr(supervisor, "children", lambda *_, **__: nullcontext([]))
-    monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.0)
-
-
-def trained(run: Run, *steps: Step, **options: Any) -> Output:
+def trained(run: Run, *steps: Step, children: Any = lambda *_, **__: nullcontext([]), **options: Any) -> Output:
+    """Let `train` look at once after every step, without processes if no other `children` are given."""
     output = Output()
     told = {"on_report": output.reports, "on_progress": output.progress, "on_message": output.messages}
     calls = {name: each.append for name, each in told.items()}
-    train(run, workers=1, stop=Script(*steps), **calls, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(supervisor, "children", children)
+        patch.setattr(supervisor, "BEAT_SECONDS", 0.0)
+        train(run, workers=1, stop=Script(*steps), **calls, **options)
     return output
 
 
@@ -91,7 +88,6 @@ def publish(run: Run, step: int) -> None:
     append_line(run.metrics / "trainer-000001.jsonl", line | {"model": f"000001-{step:09d}-0123abcd.onnx"})
 
 
-@pytest.mark.usefixtures("alone")
 def test_models_removed_before_they_are_reported_keep_their_lines(run: Run):
     def wake_up() -> None:  # after a stop that was longer than models are kept
         for step in (3, 4, 5):
@@ -101,13 +97,12 @@ def test_models_removed_before_they_are_reported_keep_their_lines(run: Run):
     assert trained(run, lambda: publish(run, 2), wake_up).steps == [2, 3, 4, 5]
 
 
-@pytest.mark.usefixtures("alone")
 def test_the_last_model_is_reported_however_seldom_a_bucket_is_looked_at(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(supervisor, "interval", lambda *_: 1000.0)
     assert trained(run, lambda: publish(run, 2), lambda: publish(run, 3)).steps == [2, 3]
 
 
-def test_ratings_completed_while_the_processes_stop_are_reported(run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_ratings_completed_while_the_processes_stop_are_reported(run: Run):
     completed: list[Rating | str] = []
 
     @contextmanager
@@ -115,22 +110,19 @@ def test_ratings_completed_while_the_processes_stop_are_reported(run: Run, monke
         yield []
         completed.extend([Rating(step=2, scores={}), "step 3 is not measured: it has been removed"])
 
-    monkeypatch.setattr(supervisor, "children", stopping)
     rater = Mock(poll=lambda: completed.pop(0) if completed else None, doing=None)
     rated: list[Rating] = []
-    output = trained(run, rater=rater, on_rating=rated.append)
+    output = trained(run, children=stopping, rater=rater, on_rating=rated.append)
     assert [rating.step for rating in rated] == [2]
     assert output.messages[-1] == "warning: step 3 is not measured: it has been removed"
 
 
-@pytest.mark.usefixtures("alone")
 def test_a_time_of_day_that_stands_still_changes_nothing(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("time.time", lambda: 1_700_000_000.0)
     output = trained(run, lambda: publish(run, 2), lambda: publish(run, 4))
     assert [report.positions_per_second for report in output.reports] == [0.0, 100.0]
 
 
-@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
@@ -150,7 +142,6 @@ def test_a_transient_error_in_train_is_reported_once(
     assert output.warnings == ["warning: cannot read the run: [Errno 5] Input/output error; trying again"]
 
 
-@pytest.mark.usefixtures("alone")
 def test_the_warnings_in_the_trainers_heartbeat_are_shown(run: Run):
     def warn(warning: str | None) -> Step:
         return lambda: beat(run, TRAINER, role=TRAINER, state="training", warning=warning)
@@ -171,7 +162,6 @@ def test_a_warning_is_shown_again_when_it_changes_or_lasts():
     assert said[4:] == ["warning: a 4"]
 
 
-@pytest.mark.usefixtures("alone")
 def test_train_waits_for_the_trainer_of_a_train_that_was_killed(run: Run):
     files.write_file(run.trainer / LOCK, b"")
     held = files.lock(run.trainer / LOCK)
@@ -205,7 +195,6 @@ def test_a_resumed_run_counts_the_games_for_its_first_model_that_are_there(run: 
     assert re.match("games for the first model: (5|6)[0-9] of 200 positions", said)
 
 
-@pytest.mark.usefixtures("alone")
 def test_one_metrics_file_that_cannot_be_read_hides_no_other(run: Run, monkeypatch: pytest.MonkeyPatch):
     read, broken = metrics.read_part, failing(errno.EIO)
 
@@ -257,19 +246,18 @@ class FakeChild:
         return "plyzero: cannot use state: No space left on device"
 
 
-def test_a_run_is_over_when_its_trainer_says_so_and_its_processes_end(run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_a_run_is_over_when_its_trainer_says_so_and_its_processes_end(run: Run):
     def end() -> None:
         beat(run, TRAINER, role=TRAINER, state="stopped", step=3, done="3 steps")
         worker.code = 0
 
-    worker, begun = FakeChild("w0", [], Path("w0.log")), []
-    monkeypatch.setattr(supervisor, "children", lambda *_, **__: begun.append(worker) or nullcontext([worker]))
-    with_budget = open_run(run.root, options=["budget.steps=3"])
-    assert trained(with_budget, lambda: None, end, lambda: None).messages == ["done: 3 steps"]
-    assert trained(with_budget).messages == ["done: 3 steps"]  # at once
-    assert begun == [worker]
+    worker = FakeChild("w0", [], Path("w0.log"))
+    ours, with_budget = Mock(return_value=nullcontext([worker])), open_run(run.root, options=["budget.steps=3"])
+    assert trained(with_budget, lambda: None, end, lambda: None, children=ours).messages == ["done: 3 steps"]
+    assert trained(with_budget, children=ours).messages == ["done: 3 steps"]  # at once
+    assert ours.call_count == 1
     with pytest.raises(ChildFailedError, match="w0 stopped by itself"):  # a larger budget: nobody should end
-        trained(open_run(run.root, options=["budget.steps=4"]), lambda: None)
+        trained(open_run(run.root, options=["budget.steps=4"]), lambda: None, children=ours)
 
 
 def test_ctrl_c_is_acknowledged_before_anybody_is_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch):
@@ -300,7 +288,7 @@ def test_a_failure_while_a_process_stops_is_reported(
     monkeypatch.setattr(supervisor, "Child", partial(FakeChild, ends_with=code))
     monkeypatch.setattr(supervisor, "STOP_SECONDS", -1.0)
     with pytest.raises(ChildFailedError, match=re.escape(said)):
-        trained(run)
+        trained(run, children=supervisor.children)
 
 
 def test_workers_leave_the_cores_to_the_trainer(run: Run, monkeypatch: pytest.MonkeyPatch):
@@ -311,7 +299,7 @@ def test_workers_leave_the_cores_to_the_trainer(run: Run, monkeypatch: pytest.Mo
         found[child.name] = os.getpriority(os.PRIO_PROCESS, child.pid), os.getsid(child.pid), os.getpgid(child.pid)
 
     monkeypatch.setattr(Child, "__init__", note)
-    trained(run)
+    trained(run, children=supervisor.children)
     ours = os.getpriority(os.PRIO_PROCESS, 0)
     assert {name: each[0] for name, each in found.items()} == {"trainer": ours, "w0": min(19, ours + 10)}
     assert {session for _, session, _ in found.values()} == {os.getsid(0)}  # another one would have its own share

@@ -13,7 +13,6 @@ from plyzero.ops import verify
 from plyzero.ops.accounts import find_gaps
 from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run, open_or_create_run, open_run
-from plyzero.run.json_games import games_to_json
 from plyzero.run.models import list_models
 from plyzero.run.records import JournalName
 from plyzero.run.segments import SegmentName, list_segments, read_segment
@@ -204,19 +203,6 @@ def test_what_goes_while_it_is_verified_is_no_fault(place: str, run: Run):
                 if path.name != first:
                     path.unlink()
     assert sorted(found) == sorted([first, *(path.name for path in kept)])
-
-
-def test_an_exported_game_says_what_is_recorded_of_it(run: Run):
-    name = min(list_segments(run.segments))
-    games = read_segment(run.segments / str(name), run.game)
-    games.games["winner"][0], games.games["end"][0] = -2, 1
-    games.positions["model_step"][:] = 7
-    one, *_ = games_to_json(games, run.game.start)
-    plies = int(games.games["positions"][0])
-    assert (one["version"], one["winner"], one["end"]) == (1, None, "truncated")
-    assert one["values"] == [round(float(value), 4) for value in games.positions["root_value"][:plies]]
-    assert one["full"] == games.positions["full"][:plies].tolist()
-    assert one["models"] == [7] * plies
 
 
 def test_a_model_that_cannot_be_read_hides_nothing_that_comes_after_it(run: Run, monkeypatch: pytest.MonkeyPatch):

@@ -49,6 +49,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Games:
 def test_what_was_exported_comes_back_and_is_exported_as_it_was(exported: Games):
     again = Games.concatenate(list(import_games(lines_of(exported), GAME)))
     assert lines_of(again) == lines_of(exported)
+    values = [value for line in lines_of(exported) for value in json.loads(line)["values"]]
+    assert values == [round(float(value), 4) for value in exported.positions["root_value"]]
     assert find_valid(again, GAME.start.num_actions)[1] is None
     for field in ("id", "positions", "winner", "end", "opening_plies"):
         assert np.array_equal(again.games[field], exported.games[field])
@@ -68,7 +70,8 @@ def test_a_truncated_game_comes_back_if_it_is_as_long_as_self_play_allows(monkey
     monkeypatch.setattr(TicTacToe, "max_plies", 2)
     found = imported(line)
     assert (found.games["winner"][0], found.games["end"][0]) == (ONGOING, TRUNCATED)
-    assert json.loads(lines_of(found)[0])["end"] == "truncated"
+    (exported,) = map(json.loads, lines_of(found))
+    assert (exported["version"], exported["winner"], exported["end"]) == (1, None, "truncated")
     targets = played_moves(found, search=SearchSettings(), trainer=TrainerSettings())
     assert not targets.is_sample.any()
 
