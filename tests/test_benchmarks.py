@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from plyzero.play.ratings import rate
 from plyzero.rules.catalog import load_game
 from plyzero.rules.random_game import random_game
 from tests.helpers.cli import plyzero
+from tests.helpers.surroundings import wait_until
 from tests.helpers.toys import move_values
 
 
@@ -25,8 +25,7 @@ def test_a_process_that_is_asked_to_stop_has_a_handler_first():
     code = "import signal, time; time.sleep(0.5); signal.signal(signal.SIGTERM, lambda *_: exit(0)); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", code]) as process:
         assert not soak.handles_sigterm(process.pid)
-        while not soak.handles_sigterm(process.pid):
-            time.sleep(0.05)
+        wait_until(lambda: soak.handles_sigterm(process.pid), alive=process)
         process.terminate()
     assert process.returncode == 0
     assert not soak.handles_sigterm(process.pid)

@@ -13,6 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from tests.helpers.cli import plyzero, refused, shown
+from tests.helpers.surroundings import wait_until
 
 DEFINITION = """
 version = 1
@@ -138,8 +139,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path, out: Path):
     file.write_text(f'version = 1\nname = "x"\n[tasks.a]\ncommand = "sh -c \'{text}\'"\n')
     command = [sys.executable, "-m", "plyzero", "experiment", "run", str(file), "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not (out / "begun").exists():
-        time.sleep(0.05)
+    wait_until((out / "begun").exists, alive=process)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert (process.returncode, output) == (130, "")
