@@ -149,29 +149,12 @@ def test_a_simulated_gpu_does_less_with_fewer_workers_or_smaller_batches(worse: 
 def test_a_page_has_a_section_for_each_part_and_a_table_for_each_list():
     parts = {"one": {"precision": "fp16", "rates": [{"batch": 1, "per_second": 2}, {"batch": 64, "per_second": 9}]}}
     report = {"game": "go", "preset": "gpu", "parts": parts | {"two": [{"workers": 1}], "three": {"error": "none"}}}
-    expected = """\
-# GPU check of go, preset gpu
-
-## one
-
-* precision: fp16
-
-| batch | per_second |
-|---|---|
-| 1 | 2 |
-| 64 | 9 |
-
-## two
-
-
-| workers |
-|---|
-| 1 |
-
-## three
-
-* error: none
-"""
+    expected = (
+        "# GPU check of go, preset gpu\n\n"
+        "## one\n\n* precision: fp16\n\n| batch | per_second |\n|---|---|\n| 1 | 2 |\n| 64 | 9 |\n\n"
+        "## two\n\n\n| workers |\n|---|\n| 1 |\n\n"
+        "## three\n\n* error: none\n"
+    )
     assert gpu_check.page(report) == expected
 
 

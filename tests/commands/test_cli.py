@@ -39,12 +39,11 @@ from tests.helpers.runs import small_run
 from tests.helpers.segments import seal, some_games
 from tests.helpers.surroundings import python
 
-TEMPLATE = "from plyzero.check.template.tic_tac_toe import TicTacToe"
-
 
 def changed_game(folder: Path, method: str) -> str:
     """Write a tic-tac-toe with another method into `altered.py`; return how the game is named."""
-    lines = [f"from plyzero import Outcome\n{TEMPLATE}\n\nclass Altered(TicTacToe):", *method.splitlines()]
+    imports = "from plyzero import Outcome\nfrom plyzero.check.template.tic_tac_toe import TicTacToe\n"
+    lines = [f"{imports}class Altered(TicTacToe):", *method.splitlines()]
     (folder / "altered.py").write_text("\n    ".join(lines))
     return "altered:Altered"
 
