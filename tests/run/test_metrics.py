@@ -12,11 +12,6 @@ from plyzero.run.metrics import LINE_SECONDS, EventFile, NewLines, SparseLines, 
 from tests.helpers.clock import Clock
 
 
-def append_numbers(path: Path, count: int) -> None:
-    for number in range(count):
-        append_line(path, {"number": number})
-
-
 def test_new_lines_are_read_once_whatever_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(metrics, "PART_BYTES", 200)
     path = tmp_path / "x.jsonl"
@@ -26,13 +21,15 @@ def test_new_lines_are_read_once_whatever_their_number(tmp_path: Path, monkeypat
     new = NewLines(path)
     assert list(new.read()) == []
     for count in (1, 30, 0, 2):
-        append_numbers(path, count)
+        for number in range(count):
+            append_line(path, {"number": number})
         assert [line["number"] for line in new.read()] == list(range(count))
 
 
 def test_after_an_error_reading_goes_on_behind_the_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, original, errors = tmp_path / "x.jsonl", metrics.read_part, iter([None, OSError(errno.EIO, "broken")])
-    append_numbers(path, 20)
+    for number in range(20):
+        append_line(path, {"number": number})
 
     def fail(*arguments: Any, **more: Any) -> bytes:
         if error := next(errors, None):
@@ -54,7 +51,8 @@ def test_the_last_line_is_read_without_those_before(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(metrics, "read_part", lambda *a, **k: [part := original(*a, **k), sizes.append(len(part))][0])
     monkeypatch.setattr(metrics, "PART_BYTES", 200)
     assert last_line(tmp_path / "none" / "x.jsonl") is last_line(path) is None
-    append_numbers(path, 1000)
+    for number in range(1000):
+        append_line(path, {"number": number})
     with path.open("a") as file:
         file.write('{"number": 1000')  # its writer was killed
     assert (last_line(path) or {})["number"] == 999

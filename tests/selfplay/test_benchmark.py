@@ -67,22 +67,19 @@ def test_bench_prints_one_object(game: str):
     assert report["network"] == "random weights, 1 x 4"
 
 
-@pytest.fixture
-def model(run: Run) -> str:
-    path = run.root / "mine.onnx"
+def test_bench_through_an_evaluator(run: Run, tmp_path):
+    path = tmp_path / "mine.onnx"
     path.write_bytes(untrained(run))
-    return str(path)
-
-
-def test_bench_through_an_evaluator(model: str):
-    report = json.loads(bench("tic-tac-toe", "--net", model, "--evaluator", "--json"))
+    report = json.loads(bench("tic-tac-toe", "--net", str(path), "--evaluator", "--json"))
     assert (report["evaluator"], report["share_of_ceiling_cpu"]) == (True, None)
     assert report["batch"] == report["parallel_games"] // 2
     assert report["evaluations_per_second"] > 0
 
 
-def test_bench_of_a_model_names_it_and_shows_a_table(model: str):
-    text = bench("tic-tac-toe", "--net", model)
+def test_bench_of_a_model_names_it_and_shows_a_table(run: Run, tmp_path):
+    path = tmp_path / "mine.onnx"
+    path.write_bytes(untrained(run))
+    text = bench("tic-tac-toe", "--net", str(path))
     assert "tic-tac-toe v1, mine.onnx, 64 parallel games" in text
     assert "worker relative to the network alone" in text
 
@@ -91,5 +88,5 @@ def test_bench_says_when_the_cache_and_not_the_network_evaluates_the_game(monkey
     monkeypatch.setattr(benchmark, "MANY_HITS", -1)
     for limit, says in ((2, True), (-1, False)):
         monkeypatch.setattr(benchmark, "LITTLE_NETWORK", limit)
-        sentence = "so this is not the speed of the network. --no-cache measures without it."
-        assert (sentence in bench("tic-tac-toe", *SMALL)) == says
+        text = bench("tic-tac-toe", *SMALL)
+        assert ("so this is not the speed of the network. --no-cache measures without it." in text) == says
