@@ -1,8 +1,6 @@
 """Layers, sizes and names: imports go down, heavy packages stay where they belong, every folder lists its modules."""
 
 import ast
-import subprocess
-import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -11,6 +9,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.helpers.surroundings import python
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("plyzero", "games", "selfplay", "trainer", "experiments")
@@ -37,6 +37,10 @@ PARTS = {"plyzero.rules.adapters": "plyzero.rules", "trainer.diagnosis": "traine
 
 ROLES = ("selfplay", "trainer", "experiments", "experiments.tasks")
 """Folders beside plyzero, which never import each other."""
+
+
+UNPICKLE = ("plyzero.rules.machine_code", "plyzero.rules.catalog", "plyzero.ops.training")
+"""Modules that read pickles, from files that are not on the volume."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +87,8 @@ def find_imports(node: ast.AST, *, at_import: bool = True, for_types: bool = Fal
             public = base == "plyzero"  # `from plyzero import Bot` stands for a module of some folder
             yield Import(name if name in MODULES or public else base, at_import, for_types)
     elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-        for each in node.body:
-            yield from find_imports(each, at_import=at_import, for_types=True)
-        for each in node.orelse:
-            yield from find_imports(each, at_import=at_import, for_types=for_types)
+        for each in (*node.body, *node.orelse):
+            yield from find_imports(each, at_import=at_import, for_types=for_types or each in node.body)
     elif not isinstance(node, ast.expr):
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for each in ast.iter_child_nodes(node):
@@ -112,9 +114,7 @@ def layer_of(folder: str) -> int:
 def may_import(folder: str, found: Import) -> bool:
     """Tell whether a module of `folder` may import what it imports."""
     other = folder_of(found.module)
-    if other == folder or not ours(found.module):
-        return True
-    if found.module == "plyzero.errors":
+    if other == folder or not ours(found.module) or found.module == "plyzero.errors":
         return True
     if folder == "games":
         return other == "plyzero.rules"
@@ -166,12 +166,7 @@ def test_heavy_packages_stay_where_they_belong():
         loaded = {each.module.partition(".")[0] for each in imports_of(path) if each.at_import and not each.for_types}
         folder = folder_of(name)
         unpickled = packages & {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}
-        # Their files are not on the volume.
-        assert not unpickled or name in (
-            "plyzero.rules.machine_code",
-            "plyzero.rules.catalog",
-            "plyzero.ops.training",
-        ), name
+        assert not unpickled or name in UNPICKLE, name
         assert folder == "trainer" or not packages & {"torch"}, name
         assert folder == "trainer" or name == "plyzero.network.onnx_graph" or not loaded & {"onnx"}, name
         assert folder == "plyzero.commands" or not packages & {"typer", "rich"}, name
@@ -180,9 +175,8 @@ def test_heavy_packages_stay_where_they_belong():
         assert name == "plyzero.bucket" or not packages & {"obstore"}, name
         assert not loaded & {"obstore"}, name
         assert name == "plyzero.rules.adapters.openspiel" or not packages & {"pyspiel", "open_spiel"}, name
-        assert "plyzero.rules.adapters.openspiel" not in {each.module for each in imports_of(path) if each.at_import}, (
-            name
-        )
+        at_import = {each.module for each in imports_of(path) if each.at_import}
+        assert "plyzero.rules.adapters.openspiel" not in at_import, name
 
 
 def test_a_run_of_a_plain_python_game_is_opened_without_numba(tmp_path: Path):
@@ -198,9 +192,8 @@ create_run(run, load_game("tic_tac_toe:TicTacToe"))
 assert open_run(run).game.start.max_plies == 9
 print(*(name for name in sys.modules if name.partition(".")[0] == "numba" or name.startswith("plyzero.search")))
 """
-    command = [sys.executable, "-B", "-c", code]
-    done = subprocess.run(command, cwd=TEMPLATE, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
+    done = python("-B", "-c", code, cwd=TEMPLATE)
+    assert (done.stdout, done.stderr) == ("\n", "")
 
 
 def changes_files(node: ast.AST) -> bool:
@@ -287,9 +280,7 @@ def test_a_command_loads_only_what_it_needs(command: list[str], absent: set[str]
         "atexit.register(lambda: print('LOADED', *sorted({name.partition('.')[0] for name in [*sys.modules]}))); "
         f"sys.argv = ['plyzero', *{command}]; from plyzero.commands.cli import main; main()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, input="b2\nquit\n", check=False)
-    assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr}"
-    loaded = done.stdout.rpartition("LOADED")[2].split()
+    loaded = python("-c", code, text="b2\nquit\n").stdout.rpartition("LOADED")[2].split()
     assert "typer" in loaded
     assert not absent & set(loaded)
 

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from plyzero.play.ratings import rate
 from plyzero.rules.catalog import load_game
 from plyzero.rules.random_game import random_game
 from tests.helpers.cli import plyzero
+from tests.helpers.surroundings import wait_until
 from tests.helpers.toys import move_values
 
 
@@ -25,8 +25,7 @@ def test_a_process_that_is_asked_to_stop_has_a_handler_first():
     code = "import signal, time; time.sleep(0.5); signal.signal(signal.SIGTERM, lambda *_: exit(0)); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", code]) as process:
         assert not soak.handles_sigterm(process.pid)
-        while not soak.handles_sigterm(process.pid):
-            time.sleep(0.05)
+        wait_until(lambda: soak.handles_sigterm(process.pid), alive=process)
         process.terminate()
     assert process.returncode == 0
     assert not soak.handles_sigterm(process.pid)
@@ -47,12 +46,8 @@ def test_the_score_is_the_share_of_best_moves_in_all_and_by_ply(tmp_path: Path):
     path.write_text("- 1 1 -1 -1 -1 -1 -1\n44 0 1 0 0 0 0 0\n11111144 . 0 0 -1 0 0 0\n22222211 1 . 0 0 0 0 0\n")
     game = load_game("connect-four")
     exam = exams.read_exam(path, game)
-    assert [(each.plies, sorted(each.best), each.value) for each in exam] == [
-        (0, [0, 1], 1),
-        (2, [1], 1),
-        (8, [1, 2, 4, 5, 6], 0),
-        (8, [0], 1),
-    ]
+    asked = [(each.plies, sorted(each.best), each.value) for each in exam]
+    assert asked == [(0, [0, 1], 1), (2, [1], 1), (8, [1, 2, 4, 5, 6], 0), (8, [0], 1)]
     chosen = score.choices(FirstColumn(), exam)
     right = np.array([action in each.best for action, each in zip(chosen, exam, strict=True)])
     shares = score.by_ply(game, exam[:3], right[:3])
@@ -67,8 +62,7 @@ def test_the_solver_finds_what_exhaustive_search_finds(name: str):
     game = load_game(name)
     solver = Solver(game.start)
     for seed in range(20):
-        played = random_game(game.start, np.random.default_rng(seed))
-        position = played.positions[-6]
+        position = random_game(game.start, np.random.default_rng(seed)).positions[-6]
         assert solver.move_values(position) == move_values(position)
 
 
@@ -116,7 +110,6 @@ def test_a_ladder_of_fixed_players_counts_who_moved_first(monkeypatch: pytest.Mo
 def test_a_ladder_starts_from_drawn_positions():
     dev = Path(exams.__file__).parent / "connect-four-dev.txt"
     openings = ladder.drawn_openings(str(dev), load_game("connect-four"), 20)
-    assert openings is not None
     assert len(openings) == 10
     assert all(len(opening) <= 5 for opening in openings)
 
@@ -136,9 +129,8 @@ def test_a_simulated_gpu_is_kept_busy_by_enough_workers_and_by_few_only_as_their
     monkeypatch.setattr(evaluator, "EVALUATOR_COST", (0.0, 0.0, 0.0))
     share, batch = evaluator.simulate(rate=1e6, workers=8, games=256)
     assert batch == pytest.approx(1024, rel=0.01)
-    assert share == pytest.approx(
-        1024e-6 / (1024e-6 + evaluator.LATENCY), rel=0.01
-    )  # of what costs nothing but the GPU
+    # of what costs nothing but the GPU
+    assert share == pytest.approx(1024e-6 / (1024e-6 + evaluator.LATENCY), rel=0.01)
     monkeypatch.setattr(evaluator, "WORKER_COST", (0.0, 20e-6))
     share, batch = evaluator.simulate(rate=1e6, workers=4, games=256, parts=1)
     # one after the other: 256 leaves at 20 us, then all of them in a batch of 1024
@@ -157,32 +149,13 @@ def test_a_simulated_gpu_does_less_with_fewer_workers_or_smaller_batches(worse: 
 def test_a_page_has_a_section_for_each_part_and_a_table_for_each_list():
     parts = {"one": {"precision": "fp16", "rates": [{"batch": 1, "per_second": 2}, {"batch": 64, "per_second": 9}]}}
     report = {"game": "go", "preset": "gpu", "parts": parts | {"two": [{"workers": 1}], "three": {"error": "none"}}}
-    assert (
-        gpu_check.page(report)
-        == """\
-# GPU check of go, preset gpu
-
-## one
-
-* precision: fp16
-
-| batch | per_second |
-|---|---|
-| 1 | 2 |
-| 64 | 9 |
-
-## two
-
-
-| workers |
-|---|
-| 1 |
-
-## three
-
-* error: none
-"""
+    expected = (
+        "# GPU check of go, preset gpu\n\n"
+        "## one\n\n* precision: fp16\n\n| batch | per_second |\n|---|---|\n| 1 | 2 |\n| 64 | 9 |\n\n"
+        "## two\n\n\n| workers |\n|---|\n| 1 |\n\n"
+        "## three\n\n* error: none\n"
     )
+    assert gpu_check.page(report) == expected
 
 
 @pytest.mark.slow

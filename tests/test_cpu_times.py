@@ -1,13 +1,11 @@
 """The plugin that finds tests which have outgrown their fast form."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.helpers import cpu_times
+from tests.helpers.surroundings import python
 
 TESTS = """
 import subprocess, sys, time, pytest
@@ -25,10 +23,7 @@ def test_a_test_that_is_not_slow_and_uses_too_much_cpu_fails_the_session_and_one
     shutil.copy(cpu_times.__file__, tmp_path / "conftest.py")
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow")
     options = ("-p", "xdist", "-n1", "--max-cpu", "0.3", "--cpu-times", "times.json")
-    command = [sys.executable, "-m", "pytest", *options]
-    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stderr
+    done = python("-m", "pytest", *options, cwd=tmp_path, code=1, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     listed = done.stdout.partition("not slow, and over 0.3 CPU seconds")[2].splitlines()[1:-1]
     assert [line.split()[1] for line in listed] == ["test_it.py::test_of_a_child"]
     times = json.loads((tmp_path / "times.json").read_text())

@@ -7,7 +7,6 @@ import re
 import runpy
 import shlex
 import shutil
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -23,16 +22,13 @@ from plyzero.run.directory import create_run
 from plyzero.run.models import publish_model
 from tests.helpers import toys
 from tests.helpers.cli import parsed, shown
+from tests.helpers.surroundings import python
 from trainer.export import untrained
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    *sorted(DOCS.glob("*.md")),
-    ROOT / "plyzero" / "check" / "template" / "README.md",
-]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+PAGES += [ROOT / "plyzero" / "check" / "template" / "README.md"]
 GAMES = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["plyzero.games"]
 """The included games: name -> MODULE:CLASS."""
 
@@ -58,29 +54,18 @@ def test_every_promise_has_tests_and_their_slow_ones_are_marked():
 
 
 def test_readme_and_architecture_name_the_same_ten_files():
-    named = [
-        re.findall(r"\(([\w./]+\.py)\)", (ROOT / path).read_text().partition("## The lines that are AlphaZero\n")[2])[
-            :10
-        ]
-        for path in ("README.md", "docs/architecture.md")
-    ]
-    assert [f"../{path}" for path in named[0]] == named[1]
-    assert 2700 < sum(len((ROOT / path).read_text().splitlines()) for path in named[0]) < 2900  # "about 2,800 lines"
+    def named(page: Path) -> list[Path]:
+        _, _, section = page.read_text().partition("## The lines that are AlphaZero\n")
+        return [(page.parent / path).resolve() for path in re.findall(r"\(([\w./]+\.py)\)", section)[:10]]
+
+    found = named(ROOT / "README.md")
+    assert found == named(DOCS / "architecture.md")
+    assert 2700 < sum(len(path.read_text().splitlines()) for path in found) < 2900  # "about 2,800 lines"
 
 
 def blocks(path: Path, language: str) -> list[str]:
     fences = re.split(r"^```(.*)\n", path.read_text(), flags=re.MULTILINE)  # text, language, block, "", text, ...
     return [block for found, block in zip(fences[1::4], fences[2::4], strict=True) if found == language]
-
-
-def run(*command: str, cwd: Path) -> str:
-    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # which saves a second
-    environment["PYTHONPATH"] = os.pathsep.join([str(cwd), *filter(None, sys.path)])
-    done = subprocess.run(
-        [sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +118,9 @@ PERMUTATIONS = "import moved; print([sorted(s.actions) == list(range(48)) for s 
     ],
 )
 def test_the_other_code_of_the_guide_runs(command: list[str], expected: str, written: Path):
-    assert expected in run(*command, cwd=written)
+    paths = os.pathsep.join([str(written), *filter(None, sys.path)])
+    done = python(*command, cwd=written, PYTHONPATH=paths, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")  # which saves a second
+    assert expected in done.stdout
 
 
 def test_the_broken_law_of_the_guide_is_what_check_says():
@@ -177,11 +164,8 @@ def test_the_page_of_games_has_all_of_them_with_their_sizes():
         start = load_game(GAMES[name]).start
         defaults = [f"`{each.name}={each.default!r}`" for each in inspect.signature(type(start)).parameters.values()]
         assert (parameters.strip(), f"## {heading}\n" in text) == (", ".join(defaults), True)
-        assert (int(actions), shape, int(plies)) == (
-            start.num_actions,
-            " x ".join(map(str, start.observation_shape)),
-            start.max_plies,
-        )
+        assert (int(actions), int(plies)) == (start.num_actions, start.max_plies)
+        assert shape == " x ".join(map(str, start.observation_shape))
 
 
 @pytest.mark.parametrize("picture", blocks(DOCS / "games.md", ""))

@@ -45,14 +45,11 @@ def replayed(reader: str, path: Path, directory: Path) -> None:
     copy = put(directory, name, content)
     with at_most(megabytes=512):
         match reader:
-            case "segments":
+            case "segments" | "journals":
+                read, error = (read_segment, SegmentError) if reader == "segments" else (read_journal, Exception)
                 for game in (CONNECT_FOUR, RELAY):
-                    with suppress(SegmentError):
-                        read_segment(copy, game)
-            case "journals":
-                for game in (CONNECT_FOUR, RELAY):
-                    with suppress(Exception):
-                        read_journal(copy, game)
+                    with suppress(error):
+                        read(copy, game)
             case "models":
                 with suppress(ModelRefusedError):
                     Network(content, load_game("tic-tac-toe"), label="x")

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -29,33 +30,34 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Object]
     """The objects of the base, of every overlay, and of the kustomization in the guide, by name."""
     beside = tmp_path_factory.mktemp("guide")
     shutil.copytree(ROOT / "deploy", beside / "plyzero" / "deploy")
-    own = beside / "my-cluster" / "kustomization.yaml"
-    own.parent.mkdir()
     page = (ROOT / "docs" / "scaling.md").read_text()
     whole, games = re.findall(r"^ *```yaml\n(.*?)^ *```", page, re.MULTILINE | re.DOTALL)
-    (own.parent / "my_game.py").write_text("# rules\n")
-    generated = yaml.safe_load(whole)
-    generated["configMapGenerator"] += yaml.safe_load(games)["configMapGenerator"]
-    own.write_text(yaml.safe_dump(generated))
-    everything = beside / "everything" / "kustomization.yaml"
-    everything.parent.mkdir()
+    guide = yaml.safe_load(whole)
+    guide["configMapGenerator"] += yaml.safe_load(games)["configMapGenerator"]
     parts = [f"../plyzero/deploy/kubernetes/components/{name}" for name in ("gpu", "spot", "evaluator", "s3")]
-    everything.write_text(yaml.safe_dump({"resources": ["../plyzero/deploy/kubernetes/base"], "components": parts}))
-    further = {"guide": render(own.parent), "everything": render(everything.parent)}
-    return {name: render(KUBERNETES / name) for name in FOLDERS} | further
+    everything = {"resources": ["../plyzero/deploy/kubernetes/base"], "components": parts}
+    for name, content in (("guide", guide), ("everything", everything)):
+        (beside / name).mkdir()
+        (beside / name / "kustomization.yaml").write_text(yaml.safe_dump(content))
+        (beside / name / "my_game.py").write_text("# rules\n")
+    places = {name: KUBERNETES / name for name in FOLDERS} | {name: beside / name for name in ("guide", "everything")}
+    return {name: render(place) for name, place in places.items()}
 
 
-def roles_of(objects: list[Object]) -> list[str]:
-    return [each["metadata"]["name"] for each in of_kind(objects, "Deployment")]
+def named(objects: list[Object], kind: str) -> dict[str, Object]:
+    return {each["metadata"]["name"]: each for each in of_kind(objects, kind)}
 
 
 def in_a_bucket(objects: list[Object]) -> bool:
     return not of_kind(objects, "PersistentVolumeClaim")
 
 
-def deployment(objects: list[Object], name: str) -> Object:
-    (found,) = (each for each in of_kind(objects, "Deployment") if each["metadata"]["name"] == name)
-    return found
+def deployments(objects: list[Object]) -> dict[str, Object]:
+    return named(objects, "Deployment")
+
+
+def options_of(objects: list[Object], role: str, **pod: str) -> dict[str, Any]:
+    return parsed(arguments_of(objects, deployments(objects)[role], **pod))[1]
 
 
 @pytest.fixture
@@ -81,10 +83,9 @@ def test_base_overlays_and_the_kustomization_of_the_guide_have_no_mistakes(rende
 
 def test_workers_and_trainer_are_started_as_by_compose(rendered: dict[str, list[Object]]):
     for name, objects in rendered.items():
-        assert sorted(roles_of(objects)) == sorted([*ROLES, *(["evaluator"] if of_kind(objects, "Service") else [])])
-        for role in roles_of(objects):
-            words = arguments_of(objects, deployment(objects, role))
-            settings = environment_of(objects, deployment(objects, role), "")
+        assert deployments(objects).keys() == {*ROLES, *(["evaluator"] if of_kind(objects, "Service") else [])}
+        for role, pod in deployments(objects).items():
+            words, settings = arguments_of(objects, pod), environment_of(objects, pod, "")
             command, options = parsed(words)
             assert command == COMMANDS.get(role, role)
             where = f"s3://{settings['BUCKET']}" if in_a_bucket(objects) else "/runs"
@@ -93,26 +94,24 @@ def test_workers_and_trainer_are_started_as_by_compose(rendered: dict[str, list[
             flags = {word.partition("=")[0] for word in words} - {"--name", "--device", "--scratch", "--evaluator"}
             if role in ROLES:
                 assert flags == {word.partition("=")[0] for word in COMPOSE["services"][role]["command"]}
-        assert (
-            parsed(arguments_of(objects, deployment(objects, "selfplay"), "selfplay-1-a"))[1]["name"] == "selfplay-1-a"
-        )
-        on_gpu = parsed(arguments_of(objects, deployment(objects, "trainer")))[1]["device"] == "cuda"
+        assert options_of(objects, "selfplay", pod="selfplay-1-a")["name"] == "selfplay-1-a"
+        on_gpu = options_of(objects, "trainer")["device"] == "cuda"
         assert on_gpu == (name in ("overlays/gpu", "guide", "everything"))
 
 
 def test_workers_ask_the_evaluator_and_the_policies_let_them(rendered: dict[str, list[Object]]):
     for name, objects in rendered.items():
-        asked = parsed(arguments_of(objects, deployment(objects, "selfplay")))[1]["evaluator"]
+        asked = options_of(objects, "selfplay")["evaluator"]
         if name not in ("overlays/evaluator", "everything"):
             assert asked is None
             continue
         (service,) = of_kind(objects, "Service")
         (port,) = service["spec"]["ports"]
         assert asked == f"{service['metadata']['name']}:{port['port']}"
-        assert parsed(arguments_of(objects, deployment(objects, "evaluator")))[1]["port"] == port["port"]
-        policies = {each["metadata"]["name"]: each["spec"] for each in of_kind(objects, "NetworkPolicy")}
-        (into,), out = policies["plyzero-evaluator"]["ingress"], policies["plyzero-selfplay"]["egress"]
-        pods = {each: deployment(objects, each)["spec"]["template"]["metadata"]["labels"] for each in roles_of(objects)}
+        assert options_of(objects, "evaluator")["port"] == port["port"]
+        policies = named(objects, "NetworkPolicy")
+        (into,), out = policies["plyzero-evaluator"]["spec"]["ingress"], policies["plyzero-selfplay"]["spec"]["egress"]
+        pods = {role: each["spec"]["template"]["metadata"]["labels"] for role, each in deployments(objects).items()}
         for rule, peers, other in ((into, "from", "selfplay"), (out[0], "to", "evaluator")):
             ((peer,), (allowed,)) = rule[peers], rule["ports"]
             assert kubernetes.chosen_by(peer["podSelector"], pods) == [other]
@@ -121,32 +120,31 @@ def test_workers_ask_the_evaluator_and_the_policies_let_them(rendered: dict[str,
 
 def test_the_game_and_settings_of_the_guide_reach_all_processes(rendered: dict[str, list[Object]]):
     for role in ROLES:
-        pod = deployment(rendered["guide"], role)
-        assert parsed(arguments_of(rendered["guide"], pod))[1]["game"] == "othello(size=6)"
+        pod = deployments(rendered["guide"])[role]
+        assert options_of(rendered["guide"], role)["game"] == "othello(size=6)"
         assert environment_of(rendered["guide"], pod, "")["PLYZERO_SELFPLAY__SIMULATIONS"] == "128"
         games = kubernetes.volumes_of(pod)["games"]["configMap"]["name"]
-        assert games in {each["metadata"]["name"] for each in of_kind(rendered["guide"], "ConfigMap")}
+        assert games in named(rendered["guide"], "ConfigMap")
         assert container_of(pod)["image"].startswith("registry.example/plyzero-")
 
 
 def test_every_variable_is_one_that_compose_knows(rendered: dict[str, list[Object]]):
     passed = set(COMPOSE["x-role"]["environment"]) | {"GAME", "RUN", "PRESET", "LOG_FORMAT"}
     for objects in rendered.values():
-        for role in roles_of(objects):
-            found = set(environment_of(objects, deployment(objects, role), "")) - {"POD_NAME"}
+        for pod in of_kind(objects, "Deployment"):
+            found = set(environment_of(objects, pod, "")) - {"POD_NAME"}
             assert found - passed == ({"BUCKET", "AWS_REGION"} if in_a_bucket(objects) else set())
 
 
 def test_a_change_of_a_setting_restarts_the_pods(rendered: dict[str, list[Object]]):
-    names = [container_of(deployment(rendered[each], "selfplay"))["envFrom"] for each in ("base", "overlays/gpu")]
+    names = [container_of(deployments(rendered[each])["selfplay"])["envFrom"] for each in ("base", "overlays/gpu")]
     assert names[0] != names[1]  # the name of a ConfigMap ends with a hash of its content
 
 
 def test_the_probes_are_those_of_compose(rendered: dict[str, list[Object]], stand_in: Path):
     times = COMPOSE["x-role"]["healthcheck"]
     for objects in rendered.values():
-        for role in roles_of(objects):
-            pod = deployment(objects, role)
+        for pod in of_kind(objects, "Deployment"):
             variables = environment_of(objects, pod, "") | {"RUN": "a run; of two"}
             where = f"s3://{variables['BUCKET']}" if in_a_bucket(objects) else "/runs"
             for probe in (container_of(pod)["livenessProbe"], container_of(pod)["startupProbe"]):
@@ -157,21 +155,19 @@ def test_the_probes_are_those_of_compose(rendered: dict[str, list[Object]], stan
                 assert f"{probe['timeoutSeconds']}s" == times["timeout"]
             assert container_of(pod)["livenessProbe"]["failureThreshold"] == times["retries"]
             startup = container_of(pod)["startupProbe"]
-            assert startup["periodSeconds"] * startup["failureThreshold"] >= int(
-                times["start_period"].removesuffix("s")
-            )
+            needed = int(times["start_period"].removesuffix("s"))
+            assert startup["periodSeconds"] * startup["failureThreshold"] >= needed
             grace = pod["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
             assert f"{grace}s" == COMPOSE["x-role"]["stop_grace_period"]
 
 
 def test_there_is_one_trainer_at_a_time_and_all_nodes_write_to_the_volume(rendered: dict[str, list[Object]]):
     for objects in rendered.values():
-        trainer = deployment(objects, "trainer")["spec"]
+        trainer = deployments(objects)["trainer"]["spec"]
         assert (trainer["replicas"], trainer["strategy"]) == (1, {"type": "Recreate"})
         for claim in of_kind(objects, "PersistentVolumeClaim"):
             assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
-        policies = {each["metadata"]["name"]: each["spec"] for each in of_kind(objects, "NetworkPolicy")}
-        policy = policies["plyzero"]
+        policy = named(objects, "NetworkPolicy")["plyzero"]["spec"]
         assert policy["policyTypes"] == ["Ingress", "Egress"]
         rules = {key: value for key, value in policy.items() if key not in ("podSelector", "policyTypes")}
         to_the_store = [{"port": 53, "protocol": "UDP"}, *({"port": port, "protocol": "TCP"} for port in (53, 443))]
@@ -186,18 +182,18 @@ def test_the_images_are_those_that_compose_builds(rendered: dict[str, list[Objec
         ("overlays/gpu", "trainer", gpu),
         ("overlays/evaluator", "evaluator", gpu),
     ):
-        assert container_of(deployment(rendered[name], role))["image"] == image.replace("${TAG:-latest}", __version__)
+        assert container_of(deployments(rendered[name])[role])["image"] == image.replace("${TAG:-latest}", __version__)
 
 
 def test_only_trainers_ask_for_gpus_and_only_workers_run_on_spot_nodes(rendered: dict[str, list[Object]]):
     def limits(name: str, role: str) -> dict:
-        return container_of(deployment(rendered[name], role))["resources"]["limits"]
+        return container_of(deployments(rendered[name])[role])["resources"]["limits"]
 
     assert limits("base", "selfplay") == limits("overlays/gpu", "selfplay") == {"cpu": "1", "memory": "2Gi"}
     assert limits("overlays/gpu", "trainer") == {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1"}
 
     def terms(role: str) -> list[list[tuple]]:
-        affinity = deployment(rendered["overlays/spot"], role)["spec"]["template"]["spec"]["affinity"]
+        affinity = deployments(rendered["overlays/spot"])[role]["spec"]["template"]["spec"]["affinity"]
         required = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
         return [[(e["key"], e["operator"], *e["values"]) for e in each["matchExpressions"]] for each in required]
 
@@ -208,11 +204,13 @@ def test_only_trainers_ask_for_gpus_and_only_workers_run_on_spot_nodes(rendered:
     assert replicas["overlays/spot"] > replicas["base"]
 
 
+JOB = {"SLURM_ARRAY_JOB_ID": "123456789", "SLURM_ARRAY_TASK_ID": "80"}
+JOB |= {"RUN": "/shared/my runs/c4", "GAME": "othello(size=6)", "PRESET": "quick"}
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_a_slurm_job_becomes_plyzero(stand_in: Path, role: str):
-    job = {"SLURM_ARRAY_JOB_ID": "123456789", "SLURM_ARRAY_TASK_ID": "80", "RUN": "/shared/my runs/c4"}
-    variables = job | {"GAME": "othello(size=6)", "PRESET": "quick"}
-    command, options = parsed(words_given(["bash", SLURM / f"{role}.sbatch"], stand_in, variables))
+    command, options = parsed(words_given(["bash", SLURM / f"{role}.sbatch"], stand_in, JOB))
     expected = COMMANDS.get(role, role), "/shared/my runs/c4", "othello(size=6)"
     assert (command, str(options["run"]), options["game"]) == expected
     assert options["preset"] == "quick"
@@ -224,8 +222,7 @@ def test_a_slurm_job_becomes_plyzero(stand_in: Path, role: str):
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("missing", ["RUN", "GAME"])
 def test_a_slurm_job_without_a_run_or_a_game_ends_with_a_sentence(stand_in: Path, role: str, missing: str):
-    job = {"SLURM_ARRAY_JOB_ID": "1", "SLURM_ARRAY_TASK_ID": "1", "RUN": "r", "GAME": "tic-tac-toe"}
-    del job[missing]
+    job = {name: text for name, text in JOB.items() if name != missing}
     with pytest.raises(subprocess.CalledProcessError) as ended:
         words_given(["bash", SLURM / f"{role}.sbatch"], stand_in, job)
     assert f"{missing}: set {missing} to the" in ended.value.stderr
@@ -233,11 +230,9 @@ def test_a_slurm_job_without_a_run_or_a_game_ends_with_a_sentence(stand_in: Path
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_signal_to_the_script_of_a_slurm_job_reaches_plyzero(stand_in: Path, role: str):
-    (stand_in / "plyzero").write_text(
-        "#!/bin/sh\ntrap 'echo sealed; exit 0' TERM\necho begun\nwhile :; do sleep 0.1; done\n"
-    )
-    job = {"SLURM_ARRAY_JOB_ID": "1", "SLURM_ARRAY_TASK_ID": "1", "RUN": "r", "GAME": "tic-tac-toe"}
-    environment = job | {"PATH": f"{stand_in}{os.pathsep}{os.environ['PATH']}"}
+    waits = "#!/bin/sh\ntrap 'echo sealed; exit 0' TERM\necho begun\nwhile :; do sleep 0.1; done\n"
+    (stand_in / "plyzero").write_text(waits)
+    environment = JOB | {"PATH": f"{stand_in}{os.pathsep}{os.environ['PATH']}"}
     script = subprocess.Popen(["bash", SLURM / f"{role}.sbatch"], env=environment, stdout=subprocess.PIPE, text=True)
     assert script.stdout.readline() == "begun\n"
     script.send_signal(signal.SIGTERM)  # as --signal=B does: to this process alone
@@ -250,7 +245,7 @@ def test_slurm_asks_for_what_kubernetes_asks_for(role: str, at_a_time: int, rend
     options = dict(re.findall(r"^#SBATCH --([\w-]+)=?(.*)$", text, re.MULTILINE))
     assert (options["signal"], options["requeue"], options["open-mode"]) == ("B:TERM@90", "", "append")
     assert options["array"].endswith(f"%{at_a_time}")
-    limits = container_of(deployment(rendered["base"], role))["resources"]["limits"]
+    limits = container_of(deployments(rendered["base"])[role])["resources"]["limits"]
     assert (options["cpus-per-task"], f"{options['mem']}i") == (limits["cpu"], limits["memory"])
     assert text.index("#SBATCH") < text.index("set -euo")  # options behind a command are not read
 

@@ -1,6 +1,5 @@
 """The whole system in real processes: it learns, goes on after a stop and leaves nothing running."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments
 from tests.helpers.cli import plyzero_process
 from tests.helpers.runs import SMALL
-from tests.helpers.surroundings import is_running, wait_until
+from tests.helpers.surroundings import is_running, python, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -61,12 +60,8 @@ def test_train_goes_on_after_a_kill_and_leaves_no_process(tmp_path: Path):
 
 
 def test_a_child_that_fails_ends_train_with_its_last_words(tmp_path: Path):
-    command = ["plyzero", "train", "tic-tac-toe", "--run", str(tmp_path / "r"), "--workers", "1", "--device", "cuda"]
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(
-        [sys.executable, "-m", *command], capture_output=True, text=True, check=False, env=environment
-    )
-    assert done.returncode == 1
+    command = ["train", "tic-tac-toe", "--run", str(tmp_path / "r"), "--workers", "1", "--device", "cuda"]
+    done = python("-m", "plyzero", *command, code=1, CUDA_VISIBLE_DEVICES="")
     assert "trainer stopped by itself: " in done.stderr
     assert "cuda" in done.stderr
 

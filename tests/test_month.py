@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,15 +22,9 @@ GROWTH = 4 << 20
 
 
 def line_of(step: int, **more: object) -> dict[str, object]:
-    model = f"000001-{step:09d}-0123abcd.onnx"
-    fields = {
-        "step": step,
-        "time": 1.7e9 + 20 * step,
-        "seconds": 20.0 * step,
-        "games": 3 * step,
-        "positions": 90 * step,
-    }
-    return {"version": 1, "model": model, **fields, "policy_loss": 1.0, "value_loss": 0.5, **more}
+    line = {"version": 1, "model": f"000001-{step:09d}-0123abcd.onnx", "policy_loss": 1.0, "value_loss": 0.5}
+    rates = {"step": 1, "seconds": 20.0, "games": 3, "positions": 90}
+    return line | {name: rate * step for name, rate in rates.items()} | {"time": 1.7e9 + 20 * step, **more}
 
 
 def write_month(path: Path, first: int, **more: object) -> int:
@@ -49,10 +44,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
-def growth(call: object) -> int:
+def growth(call: Callable[[], object]) -> int:
     """Return the largest number of bytes that a call needs."""
     tracemalloc.start()
-    assert callable(call)
     call()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -3,7 +3,6 @@
 import re
 import runpy
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -21,10 +20,11 @@ from plyzero.play.match import play_match
 from plyzero.play.players import Bot, RandomPlayer
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import Run, create_run, open_run
-from plyzero.run.models import publish_model
 from tests.helpers import cli
+from tests.helpers.learning import add_model, training
 from tests.helpers.runs import play_segment, small_run
-from trainer.export import export, untrained
+from tests.helpers.surroundings import python
+from trainer.export import export
 from trainer.loop import Trainer
 from trainer.network import ResidualNetwork
 
@@ -41,7 +41,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("breakthrough.py", "relabel.py"):
         shutil.copy(ROOT / "examples" / name, folder)
     run = small_run(folder / "runs" / "c4", "connect-four(rows=4, columns=4)")
-    publish_model(run.models, untrained(run), fence=1, step=1)
+    add_model(run)
     play_segment(run, full=60)
     return folder
 
@@ -67,8 +67,7 @@ import sys
 from plyzero import Games, Outcome, SearchSettings, Settings, UserError, load_game, read_games
 print({"numba", "onnxruntime", "torch"} & set(sys.modules))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "set()\n", "")
+    assert python("-c", code).stdout == "set()\n"
 
 
 def test_the_loop_in_one_process_has_40_lines():
@@ -88,56 +87,47 @@ def test_self_play_and_training_in_one_process_learn_tic_tac_toe(monkeypatch: py
     assert float(re.search(r"^score ([\d.]+) %", shown, re.MULTILINE)[1]) > 85
 
 
+def weights_of(trainer: Trainer) -> torch.Tensor:
+    return torch.cat([each.detach().flatten() for each in trainer.network.parameters()])
+
+
 @pytest.mark.parametrize(
     "option",
     ["network.module=my_net:MyNet", "trainer.targets=my_targets:final_result", "trainer.loss=my_loss:half_value"],
 )
 def test_swapping_one_part_needs_no_other_change(option: str, run: Run, written: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(written))
-    weights = {}
-    for options in ([], [option]):
-        trainer = Trainer(open_run(run.root, options=options), device="cpu")
-        trainer.ingest()
-        for _ in range(3):
-            trainer.train_step()
-        weights[len(options)] = torch.cat([each.flatten() for each in trainer.network.parameters()])
-        if options:
-            trainer.publish()
-        trainer.close()
-    assert not torch.equal(weights[0], weights[1])
-    resumed = Trainer(open_run(run.root, options=[option]), device="cpu")
-    assert resumed.step == 3
-    assert torch.equal(weights[1], torch.cat([each.flatten() for each in resumed.network.parameters()]))
-    resumed.train_step()
-    resumed.close()
+    changed = open_run(run.root, options=[option])
+    with training(run, steps=3) as trainer:
+        usual = weights_of(trainer)
+    with training(changed, steps=3) as trainer:
+        trainer.publish()
+        weights = weights_of(trainer)
+    assert not torch.equal(weights, usual)
+    with training(changed, steps=0) as resumed:
+        assert resumed.step == 3
+        assert torch.equal(weights, weights_of(resumed))
+        resumed.train_step()
     position = run.game.start
     assert Bot.load(run.root, simulations=4).choose(position) in position.legal_actions()
 
 
 def test_the_targets_of_the_page_are_the_results_of_the_games(run: Run, written: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(written))
-    trainer = Trainer(open_run(run.root, options=["trainer.targets=my_targets:final_result"]), device="cpu")
-    trainer.ingest()
-    assert set(map(tuple, trainer.window.sample(256, np.random.default_rng(0)).wdl.tolist())) == {
-        (1, 0, 0),
-        (0, 1, 0),
-        (0, 0, 1),
-    }
+    with training(open_run(run.root, options=["trainer.targets=my_targets:final_result"]), steps=0) as trainer:
+        wdl = trainer.window.sample(256, np.random.default_rng(0)).wdl
+    assert {*map(tuple, wdl.tolist())} == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
 
 
 def test_an_evaluator_of_ones_own_beats_random_moves(written: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     shown = printed(written, "material.py", monkeypatch, capsys)
     assert float(re.search(r"^score ([\d.]+) %", shown, re.MULTILINE)[1]) > 75
     command = ("match", "material:evaluate", "random", "--game", "breakthrough:Breakthrough(size=4)", "--games", "2")
-    done = cli.plyzero(*command, "--simulations", "4", cwd=written)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "material:evaluate (A) against random (B)" in done.stdout
+    assert "material:evaluate (A) against random (B)" in cli.shown(*command, "--simulations", "4", cwd=written)
 
 
 def test_the_contracts_of_the_page_pass(written: Path):
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
-    done = subprocess.run(command, cwd=written, capture_output=True, text=True, check=False)
-    assert (done.returncode, "10 passed" in done.stdout) == (0, True), done.stdout
+    assert "10 passed" in python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py", cwd=written).stdout
 
 
 @pytest.mark.parametrize(
@@ -158,10 +148,7 @@ def test_relabelled_samples_have_the_policies_of_the_new_search(written: Path, m
     samples, result = found["samples"], found["result"]  # of the last position
     assert len(samples.wdl) == len(found["searched"])
     assert samples.probabilities[-len(result.actions) :] == pytest.approx(result.policy, abs=1e-6)
-    assert all(
-        np.array_equal(position.observe(), observation)
-        for position, observation in zip(found["positions"], found["games"].observations, strict=True)
-    )
+    assert np.array_equal([position.observe() for position in found["positions"]], found["games"].observations)
 
 
 def test_a_game_may_be_given_by_its_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -173,7 +160,7 @@ def test_a_game_may_be_given_by_its_class(tmp_path: Path, monkeypatch: pytest.Mo
     assert load_game(Othello).identity == load_game("othello").identity
     monkeypatch.setitem(sys.modules, "nim", SimpleNamespace(Nim=Nim))
     run = create_run(tmp_path / "r", load_game(Nim))
-    name = publish_model(run.models, untrained(run), fence=1, step=1)
+    name = add_model(run)
     monkeypatch.delitem(sys.modules, "nim")
 
     notebook = ModuleType("__main__")

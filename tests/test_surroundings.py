@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from plyzero.run.directory import Run
-from plyzero.run.models import publish_model
+from tests.helpers.learning import add_model
 from tests.helpers.runs import small_run
 from tests.helpers.surroundings import plyzero_without
-from trainer.export import untrained
 
 MACOS = "os.sched_getaffinity os.fdatasync errno.EREMOTEIO mmap.MADV_NOHUGEPAGE mmap.MADV_HUGEPAGE"
 """Names that macOS lacks."""
@@ -31,10 +30,8 @@ def in_namespace(change: str, root: Path) -> list[str]:
     if not change:
         return []
     words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'{change} && exec "$@"', "sh"]
-    if (
-        not shutil.which("unshare")
-        or subprocess.run([*words, "true"], env={**os.environ, "RUN": str(root)}, check=False).returncode
-    ):
+    environment = {**os.environ, "RUN": str(root)}
+    if not shutil.which("unshare") or subprocess.run([*words, "true"], env=environment, check=False).returncode:
         pytest.skip(f"this machine cannot take it away: {change}")
     return words
 
@@ -43,7 +40,7 @@ def in_namespace(change: str, root: Path) -> list[str]:
 def run(tmp_path: Path) -> Run:
     """A run with a model."""
     run = small_run(tmp_path / "r", "tic-tac-toe", "rating.games=2")
-    publish_model(run.models, untrained(run), fence=1, step=0)
+    add_model(run)
     return run
 
 
@@ -79,17 +76,9 @@ def test_check_train_play_and_analyze_work(
 @pytest.mark.slow
 def test_a_run_on_a_read_only_mount_can_be_played_and_watched(tmp_path: Path, run: Run):
     prefix = in_namespace(READ_ONLY, run.root)
-    for command, text in ((["play", "tic-tac-toe"], "b2\n"), (["status"], ""), (["doctor"], "")):
-        done = plyzero_without(
-            "",
-            *command,
-            "--run",
-            str(run.root),
-            cwd=tmp_path,
-            text=text,
-            prefix=prefix,
-            environment={"RUN": str(run.root)},
-        )
+    for command in ("play tic-tac-toe", "status", "doctor"):
+        words, environment = (*command.split(), "--run", str(run.root)), {"RUN": str(run.root)}
+        done = plyzero_without("", *words, cwd=tmp_path, text="b2\n", prefix=prefix, environment=environment)
         assert "Traceback" not in done.stderr
         assert "cannot be opened" not in done.stderr
-        assert done.returncode == (command == ["doctor"])
+        assert done.returncode == (command == "doctor")

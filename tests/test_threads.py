@@ -2,26 +2,24 @@
 
 import errno
 import logging
-from pathlib import Path
 
 import pytest
 
+from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat, read_heartbeat
 from plyzero.threads import Thread, start_thread
 from tests.helpers.cli import shown
 from tests.helpers.hostile import failing
-from tests.helpers.runs import small_run
 
 
-def test_a_thread_that_an_error_ends_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    run = small_run(tmp_path / "r")
-    heartbeat = Heartbeat(run.workers / "w0.00000001.json")
+def test_a_thread_that_an_error_ends_is_reported(run: Run, caplog: pytest.LogCaptureFixture):
+    heartbeat, fields = Heartbeat(run.workers / "w0.00000001.json"), {"role": "selfplay", "state": "playing"}
     start_thread(lambda: None, name="sound").join()
-    heartbeat.beat({"role": "selfplay", "state": "playing"}, force=True)
+    heartbeat.beat(fields, force=True)
     assert "thread_error" not in (read_heartbeat(run.workers / "w0.00000001.json") or {})
     thread = start_thread(failing(errno.EMFILE), name="models")
     thread.join()
-    heartbeat.beat({"role": "selfplay", "state": "playing"}, force=True)
+    heartbeat.beat(fields, force=True)
     sentence = "its thread models has ended with OSError: [Errno 24] Too many open files; restart the process"
     assert f"w0.00000001: {sentence}" in " ".join(shown("status", "--run", str(run.root)).split())
     (record,) = caplog.records

@@ -2,14 +2,13 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import plyzero
 from plyzero.run.directory import read_run
+from tests.helpers.surroundings import python
 
 NOTEBOOK = Path(__file__).parent.parent / "examples" / "train_a_game.ipynb"
 
@@ -37,9 +36,7 @@ def test_the_notebook_trains_and_evaluates_a_class_that_no_file_holds(tmp_path: 
 def executed(folder: Path) -> list[str]:
     """Execute the notebook in a folder. Return what its cells print; the last one shows a table, training a chart."""
     copy = shutil.copy(NOTEBOOK, folder)
-    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", copy]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    python("-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", copy)
     cells = json.loads(Path(copy).read_text())["cells"]
     assert "<th>visits</th>" in "".join(cells[-1]["outputs"][0]["data"]["text/html"])
     printed = ["".join(text for output in cell.get("outputs", ()) for text in output.get("text", ())) for cell in cells]

@@ -15,23 +15,13 @@ SOURCES = ("pyproject.toml", "README.md", "LICENSE", "plyzero", "games", "selfpl
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
-def run(*command: str | Path, cwd: Path, given: str = "") -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    return subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd,
-        env=environment | {"COLUMNS": "120"},
-        input=given,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def must_run(*command: str | Path, cwd: Path, given: str = "") -> str:
-    done = run(*command, cwd=cwd, given=given)
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+def run(*command: str | Path, cwd: Path, given: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command that ends with an exit code."""
+    variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    options = {"cwd": cwd, "env": variables | {"COLUMNS": "120"}, "input": given, "capture_output": True, "text": True}
+    done = subprocess.run([str(part) for part in command], check=False, **options)
+    assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done
 
 
 def build_wheel(tmp_path: Path) -> Path:
@@ -44,7 +34,7 @@ def build_wheel(tmp_path: Path) -> Path:
             shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, copy / name)
-    must_run(sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--wheel-dir", tmp_path / "wheels", cwd=copy)
+    run(sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--wheel-dir", tmp_path / "wheels", cwd=copy)
     (wheel,) = (tmp_path / "wheels").glob("plyzero-*.whl")
     return wheel
 
@@ -55,27 +45,27 @@ def test_the_wheel_plays_and_checks_without_torch_in_an_empty_environment(tmp_pa
     programs, elsewhere = tmp_path / "venv" / "bin", tmp_path / "elsewhere"
     elsewhere.mkdir()
     constraints = ROOT / "constraints.txt"
-    must_run(programs / "pip", "install", "--quiet", "-c", constraints, f"{wheel}[cpu]", cwd=elsewhere)
+    run(programs / "pip", "install", "--quiet", "-c", constraints, f"{wheel}[cpu]", cwd=elsewhere)
 
-    imported = must_run(programs / "python", "-c", "import plyzero; print(plyzero.__file__)", cwd=elsewhere)
+    imported = run(programs / "python", "-c", "import plyzero; print(plyzero.__file__)", cwd=elsewhere).stdout
     assert Path(imported.strip()).is_relative_to(tmp_path / "venv")
-    torch = run(programs / "python", "-c", "import torch", cwd=elsewhere)
-    assert torch.returncode == 1
-    assert "No module named 'torch'" in torch.stderr
+    assert "No module named 'torch'" in run(programs / "python", "-c", "import torch", cwd=elsewhere, code=1).stderr
 
     match = ("match", "mcts:4", "random", "--game", "connect-four", "--games", "2")
-    must_run(programs / "plyzero", *match, cwd=elsewhere)  # it compiles what no process has compiled yet
-    shown = must_run(programs / "plyzero", "play", "connect-four", cwd=elsewhere, given="4\nquit\n")
+    run(programs / "plyzero", *match, cwd=elsewhere)  # it compiles what no process has compiled yet
+    shown = run(programs / "plyzero", "play", "connect-four", cwd=elsewhere, given="4\nquit\n").stdout
     assert "compiled" not in shown
     assert "connect-four: you move first; the bot is " in shown
     assert ", level " in shown  # pure MCTS, the opponent where no bot is bundled, has no levels
     assert "The bot plays " in shown
-    checked = must_run(programs / "plyzero", "check", "connect-four", "--games", "5", cwd=elsewhere)
+    checked = run(programs / "plyzero", "check", "connect-four", "--games", "5", cwd=elsewhere).stdout
     assert "connect-four v1: 20 laws hold on 5 random games" in checked  # below lines of progress
-    made = must_run(programs / "plyzero", "new", "my-game", cwd=elsewhere)
+    made = run(programs / "plyzero", "new", "my-game", cwd=elsewhere).stdout
     assert made.startswith("# my-game")
     assert {path.name for path in (elsewhere / "my-game").iterdir()} == {"my_game.py", "test_my_game.py", "README.md"}
-    assert "train-and-compare: " in must_run(programs / "plyzero", "experiment", "ls", cwd=elsewhere)
-    refused = run(programs / "plyzero", "experiment", "run", "tic-tac-toe", "--out", "out", cwd=elsewhere)
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "needs torch, which cannot be found here: pip install 'plyzero[train]'" in refused.stderr
+    assert "train-and-compare: " in run(programs / "plyzero", "experiment", "ls", cwd=elsewhere).stdout
+    refused = run(
+        programs / "plyzero", "experiment", "run", "tic-tac-toe", "--out", "out", cwd=elsewhere, code=2
+    ).stderr
+    assert refused.count("\n") == 1
+    assert "needs torch, which cannot be found here: pip install 'plyzero[train]'" in refused

@@ -30,26 +30,22 @@ from plyzero.run import liveness
 from plyzero.run.directory import create_run
 from plyzero.run.json_games import Fault, import_games
 from plyzero.run.metrics import Heartbeat
-from plyzero.run.models import publish_model
-from plyzero.run.records import Games, JournalName
-from plyzero.run.segments import write_segment
+from plyzero.run.records import Games
 from plyzero.settings import SelfplaySettings
 from tests.helpers.cli import plyzero, plyzero_process, refused, shown
 from tests.helpers.old_runs import contents
+from tests.helpers.recorded import random_games, recorded
 from tests.helpers.runs import small_run
-from tests.helpers.segments import some_games
-from trainer.export import untrained
+from tests.helpers.segments import seal, some_games
+from tests.helpers.surroundings import python
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of tic-tac-toe with one model."""
-    run = small_run(tmp_path_factory.mktemp("run") / "r", "tic-tac-toe")
-    publish_model(run.models, untrained(run), fence=1, step=12)
-    return run.root
-
-
-TEMPLATE = "from plyzero.check.template.tic_tac_toe import TicTacToe"
+def changed_game(folder: Path, method: str) -> str:
+    """Write a tic-tac-toe with another method into `altered.py`; return how the game is named."""
+    imports = "from plyzero import Outcome\nfrom plyzero.check.template.tic_tac_toe import TicTacToe\n"
+    lines = [f"{imports}class Altered(TicTacToe):", *method.splitlines()]
+    (folder / "altered.py").write_text("\n    ".join(lines))
+    return "altered:Altered"
 
 
 @pytest.fixture
@@ -60,13 +56,8 @@ def costs_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("costs_unknown")
 def test_what_rules_print_is_not_in_the_report_of_check_and_is_bounded(tmp_path: Path):
-    (tmp_path / "noisy.py").write_text(
-        f"{TEMPLATE}\n\nclass Noisy(TicTacToe):\n"
-        "    def outcome(self):\n"
-        "        print('looking at the board ' * 50)\n        return super().outcome()\n"
-    )
-    done = plyzero("check", "noisy:Noisy", "--games", "2", cwd=tmp_path)
-    assert done.returncode == 0
+    noisy = "def outcome(self):\n    print('looking at the board ' * 50)\n    return super().outcome()"
+    done = plyzero("check", changed_game(tmp_path, noisy), "--games", "2", cwd=tmp_path, code=0)
     assert "looking at the board" not in done.stdout
     assert done.stderr.count("the code of the game prints without end; further output is dropped") == 1
     assert 100_000 < len(done.stderr) < 101_000
@@ -87,10 +78,6 @@ class Loud(TicTacToe):
         os.write(1, b"in C\\n")
         ctypes.CDLL(None).puts(b"buffered")
         return super().legal_actions()
-
-    def play(self, action):
-        print("asked")
-        return super().play(action)
 """
 
 
@@ -111,10 +98,7 @@ def test_what_rules_print_is_never_among_the_data(command: str, tmp_path: Path):
     (tmp_path / "loud.py").write_text(LOUD)
     if command.startswith("replay"):
         run = create_run(tmp_path / "r", GameSpec("loud:Loud", load_game("tic-tac-toe").start))
-        won = json.dumps({"moves": ["a1", "a2", "b1", "b2", "c1"], "winner": "first"}).encode()
-        (games,) = import_games([won], run.game)
-        assert isinstance(games, Games)
-        write_segment(run.segments, games, run.game, JournalName("w0", "0" * 8, 0), run_id=run.id)
+        seal(run, recorded(random_games(run.game.start, 1)))
     text = "genmove b\n" if command.startswith("gtp") else '{"moves": []}\n'
     done = plyzero(*command.split(), cwd=tmp_path, text=text, descriptors=True)
     said = {"imported", "asked", "in C"}
@@ -148,21 +132,19 @@ def test_every_command_has_a_short_option_for_help_and_the_version_is_told():
 @pytest.mark.parametrize(
     ("package", "command"),
     [
-        ("trainer", ["imitate", "own:Own", "games.jsonl", "-o", "bot.onnx"]),
-        ("selfplay", ["selfplay", "--run", "r", "--game", "own:Own"]),
+        ("trainer", ["imitate", "altered:Altered", "games.jsonl", "-o", "bot.onnx"]),
+        ("selfplay", ["selfplay", "--run", "r", "--game", "altered:Altered"]),
         ("games", ["match", "random", "random", "--game", "tic-tac-toe"]),
         ("experiments", ["experiment", "ls"]),
     ],
 )
 def test_a_file_that_hides_a_package_of_plyzero_is_named_with_the_fix(package: str, command: list[str], tmp_path: Path):
     (tmp_path / f"{package}.py").touch()
-    (tmp_path / "own.py").write_text(f"{TEMPLATE}\n\nclass Own(TicTacToe): pass\n")
+    changed_game(tmp_path, "pass")
     done = plyzero_process(*command, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    says = "was imported instead of plyzero's own package"
-    assert (
-        done.stderr == f"plyzero: {tmp_path}/{package}.py {says} '{package}': rename it, or start plyzero elsewhere\n"
-    )
+    says = f"was imported instead of plyzero's own package '{package}': rename it, or start plyzero elsewhere"
+    assert done.stderr == f"plyzero: {tmp_path}/{package}.py {says}\n"
 
 
 INTERRUPTED = """
@@ -210,27 +192,22 @@ def test_check_reports_what_a_game_looks_like():
 
 
 def test_check_shows_a_broken_law_and_ends_with_1(tmp_path: Path):
-    (tmp_path / "bad_rules.py").write_text(f"{TEMPLATE}\n\nclass Bad(TicTacToe): max_plies = 1\n")
-    done = plyzero("check", "bad_rules:Bad", "--games", "20", cwd=tmp_path)
-    assert done.returncode == 1
+    done = plyzero("check", changed_game(tmp_path, "max_plies = 1"), "--games", "20", cwd=tmp_path, code=1)
     assert "broken law games_end: No game without dice is longer than max_plies, and " in done.stdout
     assert "the game is not over after 1 plies, but max_plies is 1" in done.stdout
     assert "raise max_plies if all games end, or end the game in outcome() and show the counter in " in done.stdout
-    assert done.stderr.startswith("plyzero: bad_rules:Bad does not pass; the shortest example")
+    assert done.stderr.startswith("plyzero: altered:Altered does not pass; the shortest example")
 
 
 def test_check_shows_the_first_example_then_a_shorter_one_and_leaves_no_files(tmp_path: Path):
-    (tmp_path / "goes_on.py").write_text(
-        f"{TEMPLATE}\n\nclass GoesOn(TicTacToe):\n"
-        "    def legal_actions(self):\n        return [each for each in range(9) if not self.board[each]]\n"
-    )
-    done = plyzero("check", "goes_on:GoesOn", "--games", "5", cwd=tmp_path)
+    goes_on = "def legal_actions(self): return [each for each in range(9) if not self.board[each]]"
+    done = plyzero("check", changed_game(tmp_path, goes_on), "--games", "5", cwd=tmp_path)
     first, _, shorter = done.stdout.partition("\na shorter example:\n")
     assert (done.returncode, done.stdout.count("broken law legal_actions_in_order")) == (1, 2)
     counts = [len(re.search(r"^moves: (.*)$", text, re.MULTILINE)[1].split()) for text in (first, shorter)]
     assert counts[0] > counts[1] == 5
-    assert {path.name for path in tmp_path.iterdir()} <= {"goes_on.py", "__pycache__"}
-    assert done.stderr.endswith("plyzero: goes_on:GoesOn does not pass; the shortest example found is above\n")
+    assert {path.name for path in tmp_path.iterdir()} <= {"altered.py", "__pycache__"}
+    assert done.stderr.endswith("plyzero: altered:Altered does not pass; the shortest example found is above\n")
 
 
 def test_check_may_leave_a_law_out_and_compare_two_forms():
@@ -244,12 +221,12 @@ def test_check_may_leave_a_law_out_and_compare_two_forms():
 def test_check_lists_its_laws_and_takes_the_name_of_one_that_is_now_a_warning(tmp_path: Path):
     names = [line.split()[0] for line in shown("check", "--laws").splitlines()]
     assert names == [law.name for law in ALL_LAWS]
-    (tmp_path / "three_lose.py").write_text(
-        f"from plyzero import Outcome\n{TEMPLATE}\n\nclass ThreeLose(TicTacToe):\n"
-        "    def outcome(self):\n        found = super().outcome()\n"
-        "        return found if found is None or found.winner is None else Outcome(1 - found.winner)\n"
+    three_lose = (
+        "def outcome(self):\n    found = super().outcome()\n"
+        "    return found if found is None or found.winner is None else Outcome(1 - found.winner)"
     )
-    text = shown("check", "three_lose:ThreeLose", "--games", "30", "--skip", "last_mover_wins_some", cwd=tmp_path)
+    command = ("check", changed_game(tmp_path, three_lose), "--games", "30", "--skip", "last_mover_wins_some")
+    text = shown(*command, cwd=tmp_path)
     assert "18 laws hold on 30 random games\n" in text
     warning, law = "warning: in 0% of the decided games the player who made the last move won", "18 laws hold"
     assert text.count(warning) == 1
@@ -286,17 +263,13 @@ def test_slow_rules_are_offered_a_smaller_beginning():
     assert advice.endswith("with -o selfplay.bootstrap_positions=100 -o selfplay.parallel_games=10.")
 
 
-def test_init_makes_a_run(tmp_path: Path):
-    shown("init", "othello(size=6)", "--run", str(tmp_path / "r"), "--seed", "3")
-    assert 'game = "othello(size=6)"\n' in (tmp_path / "r" / "run.toml").read_text()
-
-
 @pytest.mark.parametrize(
     ("arguments", "bot"),
     [
         (["examples.race:Race"], "mcts:1000"),
         (["examples.race:Race", "--simulations", "7"], "mcts:7"),
         (["tic-tac-toe", "--simulations", "7"], "tic-tac-toe.onnx with 7 simulations"),
+        (["tic-tac-toe", "--against", "alphabeta:2"], "alphabeta:2"),
         (["tic-tac-toe", "--run", "R"], "onnx with 64 simulations"),
         (["tic-tac-toe", "--run", "R", "--model", "12", "--simulations", "0"], "onnx with 0 simulations"),
     ],
@@ -349,49 +322,32 @@ def test_the_games_of_a_match_are_saved_for_imitation_and_never_replace_a_file(t
     assert path.read_bytes() == lines
 
 
-def process(name: str, state: str, life: str = "ok", **fields: float) -> dict:
-    return {
-        "name": name,
-        "role": "trainer" if name == "trainer" else "selfplay",
-        "state": state,
-        "life": life,
-        **fields,
-    }
+def process(name: str, state: str, **fields: float) -> dict[str, Any]:
+    """What is known of a process; its name may be followed by what is known of its life."""
+    name, _, life = name.partition(" ")
+    role = "trainer" if name == "trainer" else "selfplay"
+    return {"name": name, "role": role, "state": state, "life": life or "ok", **fields}
+
+
+HUNGRY, FIRST, FULL = "waiting for 12 positions", "waiting for the first model", "paused: the volume has 3 MB left"
+STUCK = "trainer: no new heartbeat, the process may be stuck; restart it if this lasts"
 
 
 @pytest.mark.parametrize(
-    ("processes", "sentence"),
+    ("states", "sentence"),
     [
-        ([process("trainer", "stopped", "stopped"), process("w", "playing", "gone")], "nothing is running"),
-        (
-            [process("trainer", "waiting for 12 positions, about 3 s"), process("w", "playing")],
-            "the trainer waits for the workers: waiting for 12 positions, about 3 s",
-        ),
-        (
-            [process("trainer", "waiting for 12 positions"), process("w", "playing", "gone")],
-            "the trainer waits for workers, but none is running: waiting for 12 positions",
-        ),
-        (
-            [process("trainer", "training"), process("w", "waiting for the first model"), process("v", "playing")],
-            "1 of 2 workers are waiting for the first model",
-        ),
-        (
-            [process("w", "waiting for the first model")],
-            "1 of 1 workers are waiting for the first model, but no trainer is running; start one",
-        ),
-        (
-            [process("trainer", "waiting for 1 positions"), process("w", "paused: the volume has 3 MB left")],
-            "1 of 1 workers are paused: the volume has 3 MB left",
-        ),
-        (
-            [process("trainer", "training", "stalled"), process("w", "playing")],
-            "trainer: no new heartbeat, the process may be stuck; restart it if this lasts",
-        ),
-        ([process("trainer", "training"), process("w", "playing")], "no process is waiting for another"),
+        ({"trainer stopped": "stopped", "w gone": "playing"}, "nothing is running"),
+        ({"trainer": f"{HUNGRY}, 3 s", "w": "playing"}, f"the trainer waits for the workers: {HUNGRY}, 3 s"),
+        ({"trainer": HUNGRY, "w gone": "playing"}, f"the trainer waits for workers, but none is running: {HUNGRY}"),
+        ({"trainer": "training", "w": FIRST, "v": "playing"}, f"1 of 2 workers are {FIRST}"),
+        ({"w": FIRST}, f"1 of 1 workers are {FIRST}, but no trainer is running; start one"),
+        ({"trainer": HUNGRY, "w": FULL}, f"1 of 1 workers are {FULL}"),
+        ({"trainer stalled": "training", "w": "playing"}, STUCK),
+        ({"trainer": "training", "w": "playing"}, "no process is waiting for another"),
     ],
 )
-def test_status_says_who_waits_for_whom(processes: list[dict], sentence: str):
-    assert describe_waiting(processes) == sentence
+def test_status_says_who_waits_for_whom(states: dict[str, str], sentence: str):
+    assert describe_waiting([process(*each) for each in states.items()]) == sentence
 
 
 @pytest.mark.parametrize(
@@ -401,10 +357,15 @@ def test_status_says_who_waits_for_whom(processes: list[dict], sentence: str):
 def test_status_recommends_as_many_workers_as_the_trainer_can_use(trained: float, made: list[float], suitable: int):
     workers = [process(f"w{i}", "playing", full_positions_per_second=rate) for i, rate in enumerate(made)]
     trainer = process("trainer", "training", trained_per_second=trained)
-    found = balance([trainer, *workers, process("w9", "playing", "gone", full_positions_per_second=9)], ratio=8)
+    found = balance([trainer, *workers, process("w9 gone", "playing", full_positions_per_second=9)], ratio=8)
     assert found == {"made_per_second": sum(made), "wanted_per_second": trained / 8, "suitable_workers": suitable}
     assert balance(workers, ratio=8) is None
     assert balance([trainer], ratio=8) is None
+
+
+def status_of(root: Path) -> tuple[dict[str, Any], str]:
+    """What `status` says to programs, and to people."""
+    return json.loads(shown("status", "--run", str(root), "--json")), shown("status", "--run", str(root))
 
 
 @pytest.fixture(scope="module")
@@ -415,8 +376,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Games]:
     for number, game in enumerate(finished):
         game.positions["model_step"][:] = 40 if number > 0 else 0
     for sequence, part in enumerate((finished[:1], finished[1:])):
-        games = Games.concatenate(part)
-        write_segment(run.segments, games, run.game, JournalName("w0", "0123abcd", sequence), run_id=run.id)
+        seal(run, Games.concatenate(part), sequence)
     worker = {"role": "selfplay", "state": "playing", "model": None, "games": 3}
     Heartbeat(run.workers / "w0.0123abcd.json").beat(worker)
     trainer = {"role": "trainer", "state": "waiting for positions", "step": 17, "window": 20, "games": 1}
@@ -445,29 +405,17 @@ def test_status_says_what_every_process_does_and_changes_nothing(
     monkeypatch.setattr(liveness, "UNLOCKED_SECONDS", 0.1)
     root, games = played
     before = contents(root)
-    found = json.loads(shown("status", "--run", str(root), "--json"))
+    found, text = status_of(root)
     before_a_model = int(games.positions["full"][: games.games["positions"][0]].sum())
     assert (found["version"], found["game"], found["problem"]) == (1, "tic-tac-toe v1", None)
     assert found["workers"] == {"running": 0, "ended": 1}
-    assert found["replay"] == {
-        "read_games": 1,
-        "unread_games": 2,
-        "removed_games": 0,
-        "quarantined_games": 0,
-        "missing_segments": 0,
-        "segments": 2,
-        "games": 3,
-        "positions": len(games.positions),
-        "full_positions": games.num_full,
-        "bootstrap_positions": before_a_model,
-        "quarantined": 0,
-    }
+    counts = {"read_games": 1, "unread_games": 2, "segments": 2, "games": 3, "positions": len(games.positions)}
+    counts |= {"full_positions": games.num_full, "bootstrap_positions": before_a_model}
+    none = ("removed_games", "quarantined_games", "missing_segments", "quarantined")
+    assert found["replay"] == counts | dict.fromkeys(none, 0)
     assert found["models"] == {"count": 0, "newest": None}
-    assert {process["name"]: process["state"] for process in found["processes"]} == {
-        "trainer": "waiting for positions",
-        "w0.0123abcd": "playing",
-    }
-    text = shown("status", "--run", str(root))
+    states = {each["name"]: each["state"] for each in found["processes"]}
+    assert states == {"trainer": "waiting for positions", "w0.0123abcd": "playing"}
     positions = f"{len(games.positions)} positions ({games.num_full} with a full search)"
     assert f"replay: 3 games, {positions} in 2 segments" in text
     assert "models: none yet" in text
@@ -475,7 +423,6 @@ def test_status_says_what_every_process_does_and_changes_nothing(
     assert "the trainer: 1 games read, 2 not read yet\n" in text
     assert "1 ended process of w0" in text
     assert "gone" in text
-    assert "3 games" in text
     assert contents(root) == before
 
 
@@ -485,10 +432,9 @@ def test_a_worker_that_was_started_again_is_one_worker_that_runs(played: tuple[P
         beat = {"role": "selfplay", "state": "stopped", "model": None, "games": 2}
         Heartbeat(root / "workers" / f"w0.{incarnation}.json").beat(beat)
     (root / "workers" / "w0.0123abcd.json").unlink()
-    text = shown("status", "--run", str(root))
+    found, text = status_of(root)
     assert "2 ended processes of w0" in text
     assert "4 games" in text
-    found = json.loads(shown("status", "--run", str(root), "--json"))
     assert found["workers"] == {"running": 0, "ended": 2}
 
 
@@ -506,10 +452,10 @@ def test_status_compares_the_games_of_the_trainer_with_those_on_the_volume(
     root = Path(shutil.copytree(played[0], tmp_path / "r"))
     fields = {"role": "trainer", "state": "stopped", "games": read, "cursor": {"0123abcd": cursor}}
     Heartbeat(root / "workers" / "trainer.json").beat(fields)
-    found = json.loads(shown("status", "--run", str(root), "--json"))
+    found, text = status_of(root)
     assert tuple(found["replay"][f"{key}_games"] for key in ("read", "unread", "removed")) == counts
     assert problem in str(found["problem"])
-    assert says in shown("status", "--run", str(root))
+    assert says in text
 
 
 def test_without_a_terminal_what_goes_on_is_a_line_now_and_then(
@@ -551,9 +497,8 @@ def test_a_match_that_is_interrupted_says_how_far_it_was(monkeypatch: pytest.Mon
     monkeypatch.setattr("plyzero.play.match.play_match", interrupted)
     done = plyzero("match", "random", "random", "--game", "tic-tac-toe", "--games", "4")
     assert (done.returncode, done.stdout) == (130, "")
-    assert (
-        "plyzero: 3 of 4 games were finished; there is no score, because the shortest games finish first" in done.stderr
-    )
+    says = "3 of 4 games were finished; there is no score, because the shortest games finish first"
+    assert f"plyzero: {says}" in done.stderr
 
 
 LOST = """
@@ -576,28 +521,26 @@ with acknowledged_interrupts(interrupts):
 
 
 def test_an_interrupt_that_python_loses_in_a_destructor_is_raised_again():
-    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, timeout=50)
-    assert (done.returncode, done.stdout) == (0, "2\n")
+    done = python("-c", LOST)
+    assert done.stdout == "2\n"
     assert done.stderr == "\nplyzero: interrupted; press Ctrl-C again to end at once\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "arguments",
+    "command",
     [
-        ["match", "random", "random", "--game", "tic-tac-toe", "--games", "100000"],
-        ["status", "--run", "R", "--watch"],
-        ["gtp", "tic-tac-toe", "--player", "random"],
+        "match random random --game tic-tac-toe --games 100000",
+        "status --run R --watch",
+        "gtp tic-tac-toe --player random",
     ],
-    ids=lambda arguments: arguments[0],
 )
-def test_ctrl_c_is_acknowledged_and_ends_a_command_with_130(root: Path, arguments: list[str]):
-    given = [str(root) if argument == "R" else argument for argument in arguments]
-    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+def test_ctrl_c_is_acknowledged_and_ends_a_command_with_130(root: Path, command: str):
+    given = [str(root) if word == "R" else word for word in command.split()]
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     streams["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # which a shell's job may ignore
     code = "from plyzero.commands.cli import main; print('ready', flush=True); main()"
     with subprocess.Popen([sys.executable, "-c", code, *given], text=True, **streams) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(3)
         process.send_signal(signal.SIGINT)

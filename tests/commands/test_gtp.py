@@ -13,14 +13,15 @@ from benchmarks.anchors import GnuGo, GtpEngine, colour
 from plyzero.gtp.engine import Engine
 from plyzero.play.players import find_player
 from plyzero.rules.catalog import load_game
-from tests.helpers.cli import plyzero
+from tests.helpers.cli import shown
 
 GNUGO = Path("/usr/games/gnugo")
 
 
-def test_nothing_after_quit_is_read():
-    done = plyzero("gtp", "tic-tac-toe", "--player", "random", text="1 name\n2 quit\n3 name\n")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "=1 plyzero\n\n=2\n\n", "")
+def test_moves_are_points_if_that_is_asked_for_and_nothing_after_quit_is_read():
+    command = ("gtp", "connect-four", "--player", "random", "--coordinates", "points")
+    answer = shown(*command, text="1 gogui-rules_legal_moves\n2 quit\n3 name\n")
+    assert answer == "=1 A1 B1 C1 D1 E1 F1 G1\n\n=2\n\n"
 
 
 @pytest.mark.slow
@@ -31,10 +32,8 @@ def test_an_analysis_goes_on_until_a_line_arrives():
             engine.stdin.write("8 kata-analyze 5\n")
             engine.stdin.flush()
             assert engine.stdout.readline() == "=8\n"
-            for _ in range(5):
-                assert re.match(
-                    r"info move \w\d visits \d+ winrate [01]\.\d+ prior 0\.\d+ order 0 pv ", engine.stdout.readline()
-                )
+            info = r"info move \w\d visits \d+ winrate [01]\.\d+ prior 0\.\d+ order 0 pv "
+            assert all(re.match(info, engine.stdout.readline()) for _ in range(5))
             engine.stdin.write("\n9 quit\n")
             engine.stdin.flush()
             *lines, end, last, nothing = engine.stdout.read().split("\n")[:-1]
@@ -42,10 +41,6 @@ def test_an_analysis_goes_on_until_a_line_arrives():
             assert all(line.startswith("info ") for line in lines)
         finally:
             engine.kill()
-
-
-def plyzero_engine(game: str, player: str, *options: str) -> GtpEngine:
-    return GtpEngine([sys.executable, "-m", "plyzero", "gtp", game, "--player", player, *options])
 
 
 def check_that_they_agree(black: Callable[[str], str], white: Callable[[str], str]) -> None:
@@ -65,15 +60,9 @@ def check_that_they_agree(black: Callable[[str], str], white: Callable[[str], st
     assert re.fullmatch(r"[BW]\+\d*|0", black("final_score"))  # with points where the game counts them
 
 
-@pytest.mark.slow
-def test_two_engines_play_a_whole_game_and_agree():
-    games = [("connect-four", player, "--coordinates", "points") for player in ("mcts:20", "random")]
-    with plyzero_engine(*games[0]) as black, plyzero_engine(*games[1]) as white:
-        check_that_they_agree(black.ask, white.ask)
-
-
 @pytest.mark.parametrize(
-    ("name", "points"), [("tic-tac-toe", False), ("othello(size=6)", False), ("breakthrough", True)]
+    ("name", "points"),
+    [("tic-tac-toe", False), ("othello(size=6)", False), ("breakthrough", True), ("connect-four", True)],
 )
 def test_two_engines_of_one_process_play_a_whole_game_and_agree(name: str, points: bool):
     game, rng = load_game(name), np.random.default_rng(0)
@@ -89,7 +78,8 @@ def test_two_engines_of_one_process_play_a_whole_game_and_agree(name: str, point
 @pytest.mark.skipif(not GNUGO.exists(), reason="GNU Go is not installed (Debian package gnugo)")
 def test_a_game_against_gnu_go_is_legal_for_both_and_has_one_score():
     position = load_game("go(size=9)").start
-    with plyzero_engine("go(size=9)", "mcts:50") as ours, GnuGo(load_game("go(size=9)").start, 1, seed=0) as gnugo:
+    command = [sys.executable, "-m", "plyzero", "gtp", "go(size=9)", "--player", "mcts:50"]
+    with GtpEngine(command) as ours, GnuGo(position, 1, seed=0) as gnugo:
         ours.ask("boardsize 9")
         ours.ask("komi 7.5")
         while position.outcome() is None:

@@ -23,6 +23,7 @@ NEW_RUN = ["--run", "new", "--game", "tic-tac-toe"]
         ("grpc", ["evaluator", *NEW_RUN], "grpc"),
         ("grpc", ["selfplay", *NEW_RUN, "--evaluator", "127.0.0.1:1"], "grpc"),
         ("starlette", ["serve", "tic-tac-toe"], "web"),
+        ("scipy", ["experiment", "run", "tic-tac-toe", "--out", "new"], "experiments"),
     ],
 )
 def test_a_missing_extra_is_one_sentence_before_anything_is_written(

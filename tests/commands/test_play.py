@@ -1,9 +1,6 @@
 """Playing at the terminal: what is typed, what is shown, what is kept."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +14,7 @@ from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.game import Outcome
 from plyzero.search.slots import SearchResult
 from tests.helpers import toys
-from tests.helpers.cli import plyzero
+from tests.helpers.surroundings import python
 
 TIC_TAC_TOE = load_game("tic-tac-toe")
 
@@ -39,10 +36,9 @@ class Screen:
 
         def answer(prompt: str) -> str:
             print(prompt)
-            try:
-                return next(answers)
-            except StopIteration:
-                raise EOFError from None
+            if (line := next(answers, None)) is None:
+                raise EOFError
+            return line
 
         def best_action(root: SearchResult) -> int:
             session = self.terminal.session
@@ -90,11 +86,7 @@ def test_a_player_who_moves_twice_is_asked_twice_and_told(screen: Screen):
     assert (shown.count("You move again.\n"), shown.count("The bot moves again.\n")) == (1, 1)
     session = screen.terminal.session
     assert session.moves == [0, 1, 0, 1, 0]
-    assert session.undo()
-    assert session.moves == [0, 1]
-    assert session.undo()
-    assert session.moves == [0]
-    assert not session.undo()
+    assert [[*session.moves] for _ in iter(session.undo, False)] == [[0, 1], [0]]
 
 
 def test_what_is_neither_move_nor_command_says_what_was_expected(screen: Screen):
@@ -135,7 +127,7 @@ def test_a_proven_win_is_certain_in_the_hint(screen: Screen):
 def test_undo_takes_back_the_move_and_its_answer(screen: Screen):
     shown = screen.types("undo", "a1", "undo", "b2", bot="c3")
     assert "You have not moved yet; there is nothing to take back." in shown
-    assert [TIC_TAC_TOE.start.action_name(move) for move in screen.terminal.session.moves] == ["b2", "c3"]
+    assert screen.terminal.session.record("")["moves"] == ["b2", "c3"]
 
 
 def test_a_finished_game_can_be_taken_back_too(screen: Screen):
@@ -189,35 +181,24 @@ def test_a_game_that_was_saved_can_be_gone_on_with(screen: Screen, tmp_path: Pat
     shown = screen.types("a1", f"save {file}", "b1", f"load {file}", f"save {file}", bot="c3 c2")
     assert f"Saved to {file}.\n" in shown
     assert f"{file} exists already and was not changed; choose another name.\n" in shown
-    assert [TIC_TAC_TOE.start.action_name(move) for move in screen.terminal.session.moves] == ["a1", "c3"]
-    assert json.loads(file.read_text()) == {
-        "version": 1,
-        "game": "tic-tac-toe v1",
-        "person": "first",
-        "bot": "mcts:60",
-        "moves": ["a1", "c3"],
-        "result": None,
-        "resigned": False,
-    }
+    about = {"version": 1, "game": "tic-tac-toe v1", "person": "first", "bot": "mcts:60"}
+    assert json.loads(file.read_text()) == about | {"moves": ["a1", "c3"], "result": None, "resigned": False}
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("fields", "sentence"),
     [
-        ("[]", "expected a JSON object, got []"),
-        ('{"version": 1, "game": "connect-four v1"}', "it is a game of 'connect-four v1', not of tic-tac-toe v1"),
-        ('{"version": 1, "game": "tic-tac-toe v1", "moves": "a1"}', "expected moves as a list of action names"),
-        (
-            '{"version": 1, "game": "tic-tac-toe v1", "moves": ["a1", "a1"], "person": "first"}',
-            "move 2: expected one of b1 c1 a2 b2 c2 a3 b3 c3, got 'a1'",
-        ),
+        ([], "expected a JSON object, got []"),
+        ({"game": "connect-four v1"}, "it is a game of 'connect-four v1', not of tic-tac-toe v1"),
+        ({"moves": "a1"}, "expected moves as a list of action names"),
+        ({"moves": ["a1", "a1"], "person": "first"}, "move 2: expected one of b1 c1 a2 b2 c2 a3 b3 c3, got 'a1'"),
     ],
 )
 def test_a_file_that_holds_no_game_is_refused_and_the_game_goes_on(
-    screen: Screen, tmp_path: Path, content: str, sentence: str
+    screen: Screen, tmp_path: Path, fields: dict | list, sentence: str
 ):
     file = tmp_path / "game.json"
-    file.write_text(content)
+    file.write_text(json.dumps(fields and {"version": 1, "game": "tic-tac-toe v1", **fields}))
     shown = screen.types(f"load {file}", "load", "save", f"load {file}.none", "a1")
     assert f"Cannot load {file}: " in shown
     assert sentence in shown
@@ -271,10 +252,6 @@ def test_an_opponent_that_fails_loses_the_game_and_it_can_be_taken_back(screen: 
     assert printed.count("You win by forfeit.") == 2
 
 
-def test_against_names_the_opponent():
-    assert "the bot is alphabeta:2." in plyzero("play", "tic-tac-toe", "--against", "alphabeta:2", text="").stdout
-
-
 NOT_COMPILED = """
 import sys
 from plyzero.commands import play
@@ -290,9 +267,6 @@ print([name for module in modules for name, value in vars(module).items() if has
 
 def test_until_another_process_has_compiled_the_search_nothing_is_compiled_here(tmp_path: Path):
     """It would wait for that process: only one at a time compiles on a machine."""
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", NOT_COMPILED]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    beside, _, compiled = done.stdout.splitlines()
+    beside, _, compiled = python("-c", NOT_COMPILED, NUMBA_CACHE_DIR=str(tmp_path)).stdout.splitlines()
     assert beside == "beside: match mcts:4 random --game tic-tac-toe --games 2"
     assert compiled == "[]"

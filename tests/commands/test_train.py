@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -35,16 +36,12 @@ def test_settings_of_a_start_that_differ_from_run_toml_are_named(root: Path, mon
     monkeypatch.setenv("PLYZERO_RATING__OPPONENTS", "random")
     during(monkeypatch, lambda **_: None)
     said = shown("train", "tic-tac-toe", "--run", str(root), "-o", "network.blocks=2", "-o", "network.channels=8")
-    assert (
-        "settings of this start that differ from run.toml: network.blocks = 2 instead of 1, "
-        "rating.opponents = random instead of random,mcts:100\n"
-    ) in said
+    changed = "network.blocks = 2 instead of 1, rating.opponents = random instead of random,mcts:100\n"
+    assert f"settings of this start that differ from run.toml: {changed}" in said
 
 
 def test_warnings_and_scores_are_printed_whole_whatever_the_width(root: Path, monkeypatch: pytest.MonkeyPatch):
-    def happens(
-        *, on_message: Callable[[str], None], on_rating: Callable[[Rating], None], on_report: Callable, **_: object
-    ) -> None:
+    def happens(*, on_message: Callable, on_rating: Callable, on_report: Callable, **_: object) -> None:
         on_message(WARNING)
         on_report(Report(seconds=61.0, positions_per_second=7.0, fields={"games": "many", "step": 12}))
         on_rating(Rating(step=12, scores={"random": MatchResult(2, 0, 0, distinct=2)}))
@@ -88,9 +85,6 @@ def test_a_second_ctrl_c_is_answered_and_interrupts_nothing(root: Path, monkeypa
 
 
 def test_a_process_that_failed_is_one_sentence_without_a_hint(root: Path, monkeypatch: pytest.MonkeyPatch):
-    def happens(**_: object) -> None:
-        raise ChildFailedError("trainer stopped by itself: the volume is full")
-
-    during(monkeypatch, happens)
+    during(monkeypatch, Mock(side_effect=ChildFailedError("trainer stopped by itself: the volume is full")))
     done = plyzero("train", "tic-tac-toe", "--run", str(root))
     assert (done.returncode, done.stderr) == (1, "plyzero: trainer stopped by itself: the volume is full\n")

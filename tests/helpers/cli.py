@@ -18,17 +18,23 @@ from plyzero.commands.cli import app, main
 
 
 def plyzero(
-    *arguments: str, text: str = "", cwd: Path | None = None, line_seconds: float = 1e6, descriptors: bool = False
+    *arguments: str,
+    text: str = "",
+    code: int | None = None,
+    cwd: Path | None = None,
+    line_seconds: float = 1e6,
+    descriptors: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in this process, which saves the seconds of starting one.
 
     text: what is typed.
+    code: the exit code with which it has to end, if one is given.
     cwd:  where the command is given; what it imports from there is forgotten.
     line_seconds: time between two lines of progress; with the default a slow machine prints none.
     descriptors:  whether to return also what C and child processes print.
     """
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
-    command, code = ["plyzero", *arguments], 0
+    command, ended_with = ["plyzero", *arguments], 0
     imported = set(sys.modules)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     with pytest.MonkeyPatch.context() as patch, _printed_to(streams, patch, descriptors):
@@ -41,7 +47,7 @@ def plyzero(
         try:
             main()
         except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else 0
+            ended_with = ended.code if isinstance(ended.code, int) else 0
     for number, handler in handlers.items():  # which a role replaces
         signal.signal(number, handler)
     for name in set(sys.modules) - imported:
@@ -49,7 +55,9 @@ def plyzero(
             del sys.modules[name]
     for stream in streams:
         stream.seek(0)
-    return subprocess.CompletedProcess(command, code, *(stream.read() for stream in streams))
+    output, errors = (stream.read() for stream in streams)
+    assert code in (None, ended_with), f"exit code {ended_with}\n{output}\n{errors}"
+    return subprocess.CompletedProcess(command, ended_with, output, errors)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Trainers in this process, and a worker and a trainer that take turns, so that every run is the same."""
+"""Models of a run, trainers in this process, and a worker and a trainer that take turns: every run is the same."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -7,11 +7,17 @@ from itertools import count
 from plyzero.network.model_loader import load_newest
 from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
-from plyzero.run.models import list_models
+from plyzero.run.models import ModelName, list_models, publish_model
 from plyzero.search.evaluators import Uniform
 from selfplay.games_in_play import GamesInPlay
 from selfplay.replay_writer import ReplayWriter
+from trainer.export import untrained
 from trainer.loop import Trainer
+
+
+def add_model(run: Run, step: int = 12, fence: int = 1) -> ModelName:
+    """Publish an untrained model."""
+    return publish_model(run.models, untrained(run), fence=fence, step=step)
 
 
 @contextmanager

@@ -84,14 +84,25 @@ def games_of(run: Run) -> Games:
     return Games.concatenate([read_segment(run.segments / str(name), run.game) for name in names])
 
 
+def games_by_seed(
+    start: Game, settings: Settings, evaluate: Evaluate, *, count: int, fence: int = 1
+) -> tuple[list[Games], GamesInPlay]:
+    """Play the games with the seeds 0 to count - 1; return them, and all that have been in play."""
+    games, found = GamesInPlay(start, settings, seeds=itertools.count()), dict[int, Games]()
+    while not found.keys() >= set(range(count)):
+        found |= {int(game.games["seed"][0]): game for game in games.run(evaluate, fence=fence, step=2)}
+    return [found[seed] for seed in range(count)], games
+
+
+def bytes_of(games: Games) -> list[bytes]:
+    """Every array of some games as bytes: equal games have equal ones."""
+    parts = (games.games, games.positions, games.moves, games.observations, games.luck)
+    return [b"" if part is None else part.tobytes() for part in parts]
+
+
 def records_by_seed(start: Game, settings: Settings, evaluate: Evaluate, *, count: int) -> list[list[bytes]]:
     """Return the fields of the records of the games with the seeds 0 to count - 1, each as bytes."""
-    games, found = GamesInPlay(start, settings, seeds=itertools.count()), dict[int, list[bytes]]()
-    while not found.keys() >= set(range(count)):
-        for game in games.run(evaluate, fence=1, step=2):
-            parts = (game.games, game.positions, game.moves, game.observations)
-            found[int(game.games["seed"][0])] = [part.tobytes() for part in parts]
-    return [found[seed] for seed in range(count)]
+    return [bytes_of(game) for game in games_by_seed(start, settings, evaluate, count=count)[0]]
 
 
 def replay(start: Game, games: Games) -> list[list[Game]]:

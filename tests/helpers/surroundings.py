@@ -44,6 +44,18 @@ def plyzero_without(
         )
 
 
+def python(
+    *arguments: str | Path, text: str = "", code: int = 0, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run Python in a process of its own, with further variables; it has to end with the exit code."""
+    command, environment = [sys.executable, *arguments], os.environ | environment
+    done = subprocess.run(
+        command, cwd=cwd, input=text, env=environment, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == code, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
 def is_running(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

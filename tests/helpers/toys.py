@@ -7,6 +7,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -273,6 +274,22 @@ class Plain(Game):
 
     def action_name(self, action):
         return self.inner.action_name(action)
+
+
+def watched(base: type[Game], before: Callable[..., object]) -> type[Any]:
+    """Return a form of a game of which `before` gets every call: the position, the method's name, and an action."""
+
+    def watch(name: str) -> Callable[..., Any]:
+        original = getattr(base, "play_unchecked" if name == "play" else name)
+
+        def method(self: Game, *action: int) -> Any:
+            before(self, name, *action)
+            return original(self, *action)
+
+        return method
+
+    methods = {name: watch(name) for name in ("legal_actions", "play", "outcome", "observe")}
+    return type("Watched", (base,), {"__module__": before.__module__, **methods})
 
 
 def solve(game: Game, memo: dict[Any, float] | None = None) -> float:

@@ -4,42 +4,32 @@ import errno
 import itertools
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
-import plyzero.commands.cli
-import plyzero.ops.doctor
-from plyzero.commands.machine import doctor
+from plyzero.ops import doctor
 from plyzero.ops.doctor import NUM_SYNCS, Finding, examine
+from plyzero.run.directory import Run
+from tests.helpers.cli import plyzero, shown
 from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
+from tests.helpers.surroundings import python
 
 MACHINE = ["python", "packages", "networks", "training", "cores", "memory"]
 PROBES = ["writing", "replacing", "exclusive names", "locks", "sync", "free space", "file events"]
-
-app = typer.Typer(pretty_exceptions_enable=False)
-app.command()(doctor)
 
 
 @pytest.fixture(autouse=True)
 def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Syncs that take a millisecond, and patience with events on a busy machine."""
-    monkeypatch.setattr(plyzero.ops.doctor, "perf_counter", ticking(1))
-    monkeypatch.setattr(plyzero.ops.doctor, "EVENT_SECONDS", 60)
-
-
-@pytest.fixture
-def no_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("watchdog.observers.api.BaseObserver.schedule", lambda *_, **__: None)
-    monkeypatch.setattr(plyzero.ops.doctor, "EVENT_SECONDS", 0.01)
+    monkeypatch.setattr(doctor, "perf_counter", ticking(1))
+    monkeypatch.setattr(doctor, "EVENT_SECONDS", 60)
 
 
 def found(run: Path | None) -> dict[str, Finding]:
@@ -53,10 +43,6 @@ def unwell(run: Path) -> dict[str, str]:
 
 def tree(root: Path) -> list[Path]:
     return sorted(root.rglob("*"))
-
-
-def shown(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments, env={"COLUMNS": "300"})
 
 
 def test_a_machine_that_has_all_is_fit():
@@ -77,12 +63,8 @@ def test_a_machine_that_has_all_is_fit():
     ],
 )
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: str, name: str, verdict: str, says: str):
-    def lookup(asked: str) -> str:
-        if asked == package:
-            raise PackageNotFoundError(asked)
-        return "1.0"
-
-    monkeypatch.setattr(plyzero.ops.doctor, "version", lookup)
+    missing = Mock(side_effect=PackageNotFoundError)
+    monkeypatch.setattr(doctor, "version", lambda asked: missing() if asked == package else "1.0")
     finding = found(None)[name]
     assert finding.verdict == verdict
     assert says in finding.says
@@ -233,7 +215,7 @@ def test_no_descriptor_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_without_file_events_workers_poll(tmp_path: Path, monkeypatch, call: str, replacement, reason: str):
     threads = threading.active_count()
     monkeypatch.setattr(call, replacement)
-    monkeypatch.setattr(plyzero.ops.doctor, "EVENT_SECONDS", 0.01)
+    monkeypatch.setattr(doctor, "EVENT_SECONDS", 0.01)
     finding = found(tmp_path)["file events"]
     says = f"no file events{reason}: workers find new models by polling every selfplay.poll_seconds (2 s)"
     assert finding == Finding("file events", "warning", says)
@@ -241,62 +223,50 @@ def test_without_file_events_workers_poll(tmp_path: Path, monkeypatch, call: str
 
 
 def test_an_interrupted_probe_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("fcntl.flock", interrupt)
+    monkeypatch.setattr("fcntl.flock", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         found(tmp_path)
     assert tree(tmp_path) == []
 
 
 def test_the_command_shows_every_finding_and_ends_with_a_sentence(tmp_path: Path):
-    done = shown("--run", str(tmp_path))
-    assert done.exit_code == 0
-    lines = done.stdout.splitlines()
-    assert [line.split()[0] for line in lines[1 : 1 + len(MACHINE) + 1 + len(PROBES)]] == ["ok"] * 14
-    assert lines[-1] == "plyzero can run on this machine and this volume: no warnings."
-    assert shown().stdout.splitlines()[-1] == "plyzero can run on this machine: no warnings."
+    _, *findings, _, last = shown("doctor", "--run", str(tmp_path)).splitlines()
+    assert [line.split()[0] for line in findings] == ["ok"] * len([*MACHINE, "directory", *PROBES])
+    assert last == "plyzero can run on this machine and this volume: no warnings."
+    assert shown("doctor").splitlines()[-1] == "plyzero can run on this machine: no warnings."
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
 def test_a_failure_ends_the_command_with_exit_code_1_and_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ):
     monkeypatch.setattr("os.mkdir", failing(errno.EROFS))
-    monkeypatch.setattr(plyzero.commands.cli, "app", app)
-    monkeypatch.setattr("sys.argv", ["plyzero", "--run", str(tmp_path), *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        plyzero.commands.cli.main()
-    assert stopped.value.code == 1
-    printed = capsys.readouterr()
-    assert printed.err == "plyzero: cannot run here until these are fixed: writing\n"
-    assert os.strerror(errno.EROFS) in " ".join(printed.out.split())
+    done = plyzero("doctor", "--run", str(tmp_path), *arguments)
+    assert (done.returncode, done.stderr) == (1, "plyzero: cannot run here until these are fixed: writing\n")
+    assert os.strerror(errno.EROFS) in done.stdout
     if arguments:
-        told = json.loads(printed.out)
+        told = json.loads(done.stdout)
         assert (told["fit"], told["findings"][-1]["verdict"]) == (False, "failure")
 
 
-def test_the_findings_as_json(tmp_path: Path, no_events: None):
-    done = shown("--run", str(tmp_path), "--json")
-    assert done.exit_code == 0
-    told = json.loads(done.stdout)
+def test_the_findings_as_json_and_a_warning_in_both_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("watchdog.observers.api.BaseObserver.schedule", lambda *_, **__: None)
+    monkeypatch.setattr(doctor, "EVENT_SECONDS", 0.01)
+    told = json.loads(shown("doctor", "--run", str(tmp_path), "--json"))
     assert (told.keys(), told["version"], told["fit"]) == ({"version", "findings", "fit"}, 1, True)
     assert [finding["name"] for finding in told["findings"]] == [*MACHINE, "directory", *PROBES]
     assert all(finding.keys() == {"name", "verdict", "says"} for finding in told["findings"])
     assert told["findings"][-1]["verdict"] == "warning"
-    done = shown("--run", str(tmp_path))
-    assert done.exit_code == 0
-    assert "no file events: workers find new models by polling every selfplay.poll_seconds (2 s)" in done.stdout
-    assert done.stdout.splitlines()[-1] == "plyzero can run on this machine and this volume: 1 warning."
+    text = shown("doctor", "--run", str(tmp_path))
+    assert "no file events: workers find new models by polling every selfplay.poll_seconds (2 s)" in text
+    assert text.splitlines()[-1] == "plyzero can run on this machine and this volume: 1 warning."
 
 
-def test_torch_is_looked_up_and_not_imported(tmp_path: Path):
-    run = small_run(tmp_path / "r")
+def test_torch_is_looked_up_and_not_imported(run: Run):
     code = (
         "import sys; from pathlib import Path; from plyzero.commands.machine import doctor; "
-        f"doctor(Path({str(run.root)!r})); print(sorted({{'torch', 'onnx'}} & set(sys.modules)))"
+        f"doctor(Path({str(run.root)!r})); print({{'torch', 'onnx'}} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert version("torch") in done.stdout
-    assert done.stdout.splitlines()[-1] == "[]"
+    printed = python("-c", code).stdout
+    assert version("torch") in printed
+    assert printed.splitlines()[-1] == "set()"

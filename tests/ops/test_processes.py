@@ -3,14 +3,14 @@
 import os
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from plyzero.ops import keeper
 from plyzero.ops.processes import Child
+from tests.helpers.surroundings import python, wait_until
 
 START = """
 import threading, time
@@ -27,22 +27,19 @@ time.sleep(0.5)
 
 @pytest.mark.parametrize(("seconds", "printed"), [(600, ""), (0, "it has started\n")])
 def test_a_process_ends_at_once_while_it_starts_and_goes_on_afterwards(seconds: int, printed: str):
-    command = [sys.executable, "-c", START.format(seconds=seconds)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
+    done = python("-c", START.format(seconds=seconds))
+    assert (done.stdout, done.stderr) == (printed, "")
 
 
 @pytest.mark.slow
 def test_a_worker_stopped_while_it_compiles_ends_at_once(tmp_path: Path):
-    root = tmp_path / "r"
-    command = [sys.executable, "-m", "plyzero", "selfplay", "--run", str(root), "--game", "tic-tac-toe"]
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    with subprocess.Popen(
-        [*command, "--until-end-of-input"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as worker:
-        while not set((tmp_path / "cache").glob("*.machinecode")) - set((tmp_path / "cache").glob("rule-*")):
-            assert worker.poll() is None  # it has not compiled the first kernel yet
-            time.sleep(0.05)
+    root, cache = tmp_path / "r", tmp_path / "cache"
+    words = ("selfplay", "--run", str(root), "--game", "tic-tac-toe", "--until-end-of-input")
+    streams = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+    with subprocess.Popen([sys.executable, "-m", "plyzero", *words], text=True, env=environment, **streams) as worker:
+        # until it has compiled the first kernel
+        wait_until(lambda: set(cache.glob("*.machinecode")) - set(cache.glob("rule-*")), alive=worker)
         said, _ = worker.communicate(timeout=100)
     assert worker.returncode == 0
     assert "stopped while it started; there is nothing to store" in said
@@ -55,26 +52,17 @@ def test_a_keeper_restarts_a_process_whose_log_cannot_be_read(tmp_path: Path, mo
     class Ended(Child):
         """A process that has ended, whose log has gone."""
 
-        def __init__(self, name: str, arguments: list[str], log: Path) -> None:
+        pid, ask_to_stop, exit_code = 1, Mock(), Mock(return_value=1)
+
+        def __init__(self, name: str, *_: object) -> None:
             started.append(name)
             self.log, self._log_start = tmp_path / "gone", 0
-
-        @property
-        def pid(self) -> int:
-            return 1
-
-        def ask_to_stop(self) -> None:
-            pass
-
-        def exit_code(self) -> int:
-            return 1
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(keeper, "Child", Ended)
     monkeypatch.setattr(keeper, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(keeper, "FIRST_DELAY", 0.01)
     kept = keeper.Keeper(keeper.Role("w0", []), tmp_path / "w0.log", str(tmp_path), {})
-    while len(started) < 3:
-        threading.Event().wait(0.01)
+    wait_until(lambda: len(started) >= 3)
     kept.stop()
     assert kept.report().log == f"plyzero: its log {tmp_path}/gone cannot be read: No such file or directory"

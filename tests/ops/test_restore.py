@@ -6,7 +6,7 @@ import pytest
 
 from plyzero.run.directory import Run
 from plyzero.run.segments import list_segments
-from tests.helpers.cli import plyzero
+from tests.helpers.cli import plyzero, refused, shown
 from tests.helpers.journals import leave
 from tests.helpers.runs import small_run
 from tests.helpers.segments import seal, some_games, write
@@ -29,23 +29,22 @@ def names(directory: Path) -> list[str]:
 
 def test_sound_files_go_back_to_where_they_came_from(run: Run):
     before = names(run.quarantine)
-    done = plyzero("replay", "restore", "--run", str(run.root))
-    assert (done.returncode, done.stdout.splitlines()) == (0, [f"{name}: restored" for name in before])
+    said = shown("replay", "restore", "--run", str(run.root))
+    assert said.splitlines() == [f"{name}: restored" for name in before]
     assert (names(run.segments) + names(run.journals), names(run.quarantine)) == (before, [])
 
 
 def test_a_file_is_restored_by_its_name_and_others_stay(run: Run):
     name = names(run.quarantine)[1]
-    done = plyzero("replay", "restore", "--run", str(run.root), name)
-    assert (done.returncode, names(run.segments)) == (0, [name])
+    shown("replay", "restore", "--run", str(run.root), name)
+    assert names(run.segments) == [name]
     assert len(names(run.quarantine)) == 2
 
 
 def test_a_name_that_is_not_in_quarantine_is_wrong_input(run: Run):
     for name in ("x", "../run.toml", "/etc/passwd"):
-        done = plyzero("replay", "restore", "--run", str(run.root), name)
-        assert done.returncode == 2
-        assert f"quarantine has no file {name!r}; it has w0.0000000a-00000000-" in done.stderr
+        said = refused("replay", "restore", "--run", str(run.root), name)
+        assert f"quarantine has no file {name!r}; it has w0.0000000a-00000000-" in said
 
 
 def test_what_is_damaged_foreign_or_there_already_stays_with_the_reason(run: Run):
@@ -54,8 +53,7 @@ def test_what_is_damaged_foreign_or_there_already_stays_with_the_reason(run: Run
     seal(run, some_games(run.game, 9, (2,)), 1, "w0.0000000a")
     (run.quarantine / journal).rename(run.quarantine / journal.replace("-00000005", "-00000006"))
     (run.quarantine / "notes.txt").touch()
-    done = plyzero("replay", "restore", "--run", str(run.root))
-    assert done.returncode == 1
+    done = plyzero("replay", "restore", "--run", str(run.root), code=1)
     reasons = [
         f"{first} cannot be read",
         "the segment with its number exists: w0.0000000a-00000001-g1",

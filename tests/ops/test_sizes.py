@@ -1,6 +1,5 @@
 """Sizes: what a network weighs and a run needs is known, and said, before anything starts."""
 
-import copy
 from pathlib import Path
 
 import numpy as np
@@ -8,43 +7,29 @@ import pytest
 import torch
 from torch import nn
 
-from plyzero import Game, Outcome
 from plyzero.machine import usable_memory
 from plyzero.ops.sizes import check_sizes, network_weights
 from plyzero.rules.catalog import load_game
 from plyzero.run.models import max_model_bytes
 from plyzero.settings import NetworkSettings, Settings
 from tests.helpers.cli import plyzero
+from tests.helpers.toys import Relay
 from trainer.network import make_network
 
 WIDE = "tests.ops.test_sizes:Wide"
 
 
-class Wide(Game, version=1):
-    """Take the first action, or the last one, which takes two matches; all others are never legal."""
+class Wide(Relay):
+    """Forced moves: of a million actions one is ever legal."""
 
-    observation_shape = (4, 10, 10)
-    observation_dtype = bool
-    max_plies = 21
+    observation_shape, observation_dtype = (4, 10, 10), bool
 
     def __init__(self, n: int = 1_000_000) -> None:
-        self.num_actions, self.matches, self.to_play = n, 21, 0
-
-    def legal_actions(self):
-        return [0, self.num_actions - 1][: self.matches]
-
-    def play(self, action):
-        after = copy.copy(self)
-        after.matches, after.to_play = self.matches - 1 - (action > 0), 1 - self.to_play
-        return after
-
-    def outcome(self):
-        return Outcome(winner=1 - self.to_play) if self.matches == 0 else None
+        super().__init__(21)
+        self.num_actions = n
 
     def observe(self):
-        planes = np.zeros((4, 10, 10), bool)
-        planes.flat[: self.matches] = 1
-        return planes
+        return np.arange(400).reshape(4, 10, 10) < self.ply
 
 
 @pytest.mark.parametrize("game", ["tic-tac-toe", "connect-four", "go(size=5)", "breakthrough(size=5)", "pig"])
@@ -78,10 +63,8 @@ def test_what_a_game_needs_is_known_before_a_run_is_created(
     monkeypatch.setattr("plyzero.ops.sizes.usable_memory", lambda: memory)
     words = [str(tmp_path / "r") if word == "D" else word for word in command]
     done = plyzero(words[0], f"{WIDE}(n={size})", *words[1:])
-    assert says in done.stdout + done.stderr
-    assert (
-        "declare policy_planes (docs/writing-a-game.md), or set network.channels below 16" in done.stdout + done.stderr
-    )
+    advice = "declare policy_planes (docs/writing-a-game.md), or set network.channels below 16"
+    assert all(part in done.stdout + done.stderr for part in (says, advice))
     assert done.returncode == (2 if command[0] == "train" else 0)
     assert "Next: plyzero train" not in done.stdout
     assert list(tmp_path.iterdir()) == []

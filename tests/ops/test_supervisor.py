@@ -6,7 +6,9 @@ import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -47,37 +49,37 @@ class Output:
     """The reports and messages of `train`."""
 
     def __init__(self) -> None:
-        self.reports: list[Report] = []
-        self.messages: list[str] = []
-        self.progress: list[str] = []
+        self.reports, self.messages, self.progress = list[Report](), list[str](), list[str]()
 
+    @property
+    def steps(self) -> list[object]:
+        return [report.fields["step"] for report in self.reports]
+
+    @property
     def warnings(self) -> list[str]:
         return [text for text in self.messages if text.startswith("warning")]
 
 
-@pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`train` starts no processes, and looks at once."""
-
-    @contextmanager
-    def nobody(*_: object, **__: object) -> Iterator[list[Child]]:
-        yield []
-
-    monkeypatch.setattr(supervisor, "children", nobody)
-    monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.0)
-
-
-def trained(run: Run, *steps: Step) -> Output:
+def trained(run: Run, *steps: Step, children: Any = lambda *_, **__: nullcontext([]), **options: Any) -> Output:
+    """Let `train` look at once after every step, without processes if no other `children` are given."""
     output = Output()
-    train(
-        run,
-        workers=1,
-        stop=Script(*steps),
-        on_report=output.reports.append,
-        on_progress=output.progress.append,
-        on_message=output.messages.append,
-    )
+    told = {"on_report": output.reports, "on_progress": output.progress, "on_message": output.messages}
+    calls = {name: each.append for name, each in told.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(supervisor, "children", children)
+        patch.setattr(supervisor, "BEAT_SECONDS", 0.0)
+        train(run, workers=1, stop=Script(*steps), **calls, **options)
     return output
+
+
+def view_of(run: Run) -> RunView:
+    view = RunView(run, began=0.0, notify=Messages(print))
+    view.refresh()
+    return view
+
+
+def beat(run: Run, name: str, **fields: object) -> None:
+    Heartbeat(run.workers / f"{name}.json").beat(fields)
 
 
 def publish(run: Run, step: int) -> None:
@@ -86,25 +88,21 @@ def publish(run: Run, step: int) -> None:
     append_line(run.metrics / "trainer-000001.jsonl", line | {"model": f"000001-{step:09d}-0123abcd.onnx"})
 
 
-@pytest.mark.usefixtures("alone")
 def test_models_removed_before_they_are_reported_keep_their_lines(run: Run):
     def wake_up() -> None:  # after a stop that was longer than models are kept
         for step in (3, 4, 5):
             publish(run, step)
 
     publish(run, 1)  # by a trainer before
-    output = trained(run, lambda: publish(run, 2), wake_up)
-    assert [report.fields["step"] for report in output.reports] == [2, 3, 4, 5]
+    assert trained(run, lambda: publish(run, 2), wake_up).steps == [2, 3, 4, 5]
 
 
-@pytest.mark.usefixtures("alone")
 def test_the_last_model_is_reported_however_seldom_a_bucket_is_looked_at(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(supervisor, "interval", lambda *_: 1000.0)
-    output = trained(run, lambda: publish(run, 2), lambda: publish(run, 3))
-    assert [report.fields["step"] for report in output.reports] == [2, 3]
+    assert trained(run, lambda: publish(run, 2), lambda: publish(run, 3)).steps == [2, 3]
 
 
-def test_ratings_completed_while_the_processes_stop_are_reported(run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_ratings_completed_while_the_processes_stop_are_reported(run: Run):
     completed: list[Rating | str] = []
 
     @contextmanager
@@ -112,34 +110,25 @@ def test_ratings_completed_while_the_processes_stop_are_reported(run: Run, monke
         yield []
         completed.extend([Rating(step=2, scores={}), "step 3 is not measured: it has been removed"])
 
-    monkeypatch.setattr(supervisor, "children", stopping)
     rater = Mock(poll=lambda: completed.pop(0) if completed else None, doing=None)
-    rated, said = [], []
-    train(
-        run,
-        workers=1,
-        stop=Script(),
-        rater=rater,
-        on_report=said.append,
-        on_rating=rated.append,
-        on_message=said.append,
-    )
+    rated: list[Rating] = []
+    output = trained(run, children=stopping, rater=rater, on_rating=rated.append)
     assert [rating.step for rating in rated] == [2]
-    assert said[-1] == "warning: step 3 is not measured: it has been removed"
+    assert output.messages[-1] == "warning: step 3 is not measured: it has been removed"
 
 
-@pytest.mark.usefixtures("alone")
 def test_a_time_of_day_that_stands_still_changes_nothing(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("time.time", lambda: 1_700_000_000.0)
     output = trained(run, lambda: publish(run, 2), lambda: publish(run, 4))
     assert [report.positions_per_second for report in output.reports] == [0.0, 100.0]
 
 
-@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        *((supervisor, "list_files"), (metrics, "read_part"), (supervisor, "list_models")),
+        (supervisor, "list_files"),
+        (metrics, "read_part"),
+        (supervisor, "list_models"),
         (supervisor.LivenessMonitor, "refresh"),
     ],
 )
@@ -148,20 +137,17 @@ def test_a_transient_error_in_train_is_reported_once(
 ):
     monkeypatch.setattr(owner, name, failing(errno.EIO, 3, then=getattr(owner, name)))
     output = trained(run, *[lambda: None] * 4, lambda: publish(run, 2), *[lambda: None] * 4)
-    assert [report.fields["step"] for report in output.reports] == [2]
+    assert output.steps == [2]
     assert output.progress
-    assert output.warnings() == ["warning: cannot read the run: [Errno 5] Input/output error; trying again"]
+    assert output.warnings == ["warning: cannot read the run: [Errno 5] Input/output error; trying again"]
 
 
-@pytest.mark.usefixtures("alone")
 def test_the_warnings_in_the_trainers_heartbeat_are_shown(run: Run):
-    heartbeat = Heartbeat(run.workers / f"{TRAINER}.json")
+    def warn(warning: str | None) -> Step:
+        return lambda: beat(run, TRAINER, role=TRAINER, state="training", warning=warning)
 
-    def beat(warning: str | None) -> Step:
-        return lambda: heartbeat.beat({"role": "trainer", "state": "training", "warning": warning}, force=True)
-
-    output = trained(run, beat(None), beat("a"), beat("step 3 is not"), beat("step 4 is not"))
-    assert output.warnings() == ["warning: a", "warning: step 3 is not"]
+    output = trained(run, warn(None), warn("a"), warn("step 3 is not"), warn("step 4 is not"))
+    assert output.warnings == ["warning: a", "warning: step 3 is not"]
 
 
 def test_a_warning_is_shown_again_when_it_changes_or_lasts():
@@ -176,7 +162,6 @@ def test_a_warning_is_shown_again_when_it_changes_or_lasts():
     assert said[4:] == ["warning: a 4"]
 
 
-@pytest.mark.usefixtures("alone")
 def test_train_waits_for_the_trainer_of_a_train_that_was_killed(run: Run):
     files.write_file(run.trainer / LOCK, b"")
     held = files.lock(run.trainer / LOCK)
@@ -189,19 +174,15 @@ def test_train_waits_for_the_trainer_of_a_train_that_was_killed(run: Run):
 
 
 def test_before_the_first_model_train_says_how_far_it_is(run: Run):
-    def beat(name: str, **fields: object) -> None:
-        Heartbeat(run.workers / f"{name}.json").beat(fields)
-
-    beat("w0.00000001", role="selfplay", state="playing", full_positions=50)
-    beat("w1.00000002", role="selfplay", state="waiting for the first model", full_positions=40)
-    beat("trainer", role="trainer", state="waiting for 130 positions", bootstrap_positions=70)
-    view = RunView(run, began=0.0, notify=Messages(print))
-    view.refresh()
+    beat(run, "w0.00000001", role="selfplay", state="playing", full_positions=50)
+    beat(run, "w1.00000002", role="selfplay", state="waiting for the first model", full_positions=40)
+    beat(run, "trainer", role="trainer", state="waiting for 130 positions", bootstrap_positions=70)
+    view = view_of(run)
     assert view.describe([], rating=None) == (
         "games for the first model: 90 of 200 positions, 1 worker playing, 1 worker waiting for the first model, "
         "trainer waiting for 130 positions"
     )
-    beat("trainer", role="trainer", state="training", bootstrap_positions=210, credit=330)
+    beat(run, "trainer", role="trainer", state="training", bootstrap_positions=210, credit=330)
     view.refresh()
     said = view.describe([], rating="measuring step 3 against random")
     assert said.startswith("learning from 210 positions for the first model: 10 more steps, 1 worker playing")
@@ -210,56 +191,47 @@ def test_before_the_first_model_train_says_how_far_it_is(run: Run):
 
 def test_a_resumed_run_counts_the_games_for_its_first_model_that_are_there(run: Run):
     play_segment(run, full=50)
-    view = RunView(run, began=0.0, notify=Messages(print))
-    view.refresh()
-    assert re.match("games for the first model: (5|6)[0-9] of 200 positions", view.describe([], rating=None))
+    said = view_of(run).describe([], rating=None)
+    assert re.match("games for the first model: (5|6)[0-9] of 200 positions", said)
 
 
-@pytest.mark.usefixtures("alone")
 def test_one_metrics_file_that_cannot_be_read_hides_no_other(run: Run, monkeypatch: pytest.MonkeyPatch):
-    original = metrics.read_part
+    read, broken = metrics.read_part, failing(errno.EIO)
 
     def fail(path: Path, *arguments: Any, **more: Any) -> bytes:
-        if path.name == "trainer-000000.jsonl":
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return original(path, *arguments, **more)
+        return (broken if path.name == "trainer-000000.jsonl" else read)(path, *arguments, **more)
 
     monkeypatch.setattr(metrics, "read_part", fail)
     output = trained(run, lambda: append_line(run.metrics / "trainer-000000.jsonl", {}), lambda: publish(run, 2))
-    assert [report.fields["step"] for report in output.reports] == [2]
-    assert len(output.warnings()) == 1
+    assert output.steps == [2]
+    assert len(output.warnings) == 1
 
 
 def test_train_says_what_a_process_waits_for_before_it_starts(run: Run, monkeypatch: pytest.MonkeyPatch):
     child = FakeChild("trainer", [], run.logs / "trainer.log")
     log = "12:00 INFO a: b\n12:01 WARNING plyzero.volume_errors: trainer/: Permission denied; will try again\n"
     monkeypatch.setattr(child, "read_log", lambda: log)
-    said = RunView(run, began=0.0, notify=Messages(print)).describe([child], rating=None)
+    said = view_of(run).describe([child], rating=None)
     assert said.startswith("starting trainer, trainer/: Permission denied; will try again, ")
     monkeypatch.setattr(child, "read_log", lambda: log + "12:02 INFO goes on\n")
-    assert "again" not in RunView(run, began=0.0, notify=Messages(print)).describe([child], rating=None)
+    assert "again" not in view_of(run).describe([child], rating=None)
 
 
+@dataclass
 class FakeChild:
-    """A process that ends when it is asked to, unless it `hangs`."""
+    """A process that ends when it is asked to, unless `ends_with` is None."""
 
-    def __init__(
-        self,
-        name: str,
-        arguments: list[str],
-        log: Path,
-        *,
-        niceness: int = 0,
-        sees_gpus: bool = True,
-        code: int = 0,
-        hangs: bool = False,
-    ) -> None:
-        self.name, self.log, self.pid, self.was_killed = name, log, 1, False
-        self.arguments, self.sees_gpus = arguments, sees_gpus
-        self._code, self._hangs, self.code = code, hangs, None
+    name: str
+    arguments: list[str]
+    log: Path
+    niceness: int = 0
+    sees_gpus: bool = True
+    ends_with: int | None = 0
+    code: int | None = None
+    pid, was_killed = 1, False
 
     def ask_to_stop(self) -> None:
-        self.code = None if self._hangs else self._code
+        self.code = self.ends_with
 
     def exit_code(self) -> int | None:
         return self.code
@@ -274,26 +246,18 @@ class FakeChild:
         return "plyzero: cannot use state: No space left on device"
 
 
-def test_a_run_is_over_when_its_trainer_says_so_and_its_processes_end(run: Run, monkeypatch: pytest.MonkeyPatch):
-    @contextmanager
-    def ours(*_: object, **__: object) -> Iterator[list[Child]]:
-        begun.append(worker)
-        yield [worker]
-
+def test_a_run_is_over_when_its_trainer_says_so_and_its_processes_end(run: Run):
     def end() -> None:
-        Heartbeat(run.workers / f"{TRAINER}.json").beat(
-            {"role": TRAINER, "state": "stopped", "step": 3, "done": "3 steps"}
-        )
+        beat(run, TRAINER, role=TRAINER, state="stopped", step=3, done="3 steps")
         worker.code = 0
 
-    worker, begun = FakeChild("w0", [], Path("w0.log")), []
-    monkeypatch.setattr(supervisor, "children", ours)
-    with_budget = open_run(run.root, options=["budget.steps=3"])
-    assert trained(with_budget, lambda: None, end, lambda: None).messages == ["done: 3 steps"]
-    assert trained(with_budget).messages == ["done: 3 steps"]  # at once
-    assert begun == [worker]
+    worker = FakeChild("w0", [], Path("w0.log"))
+    ours, with_budget = Mock(return_value=nullcontext([worker])), open_run(run.root, options=["budget.steps=3"])
+    assert trained(with_budget, lambda: None, end, lambda: None, children=ours).messages == ["done: 3 steps"]
+    assert trained(with_budget, children=ours).messages == ["done: 3 steps"]  # at once
+    assert ours.call_count == 1
     with pytest.raises(ChildFailedError, match="w0 stopped by itself"):  # a larger budget: nobody should end
-        trained(open_run(run.root, options=["budget.steps=4"]), lambda: None)
+        trained(open_run(run.root, options=["budget.steps=4"]), lambda: None, children=ours)
 
 
 def test_ctrl_c_is_acknowledged_before_anybody_is_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch):
@@ -312,18 +276,19 @@ def test_ctrl_c_is_acknowledged_before_anybody_is_waited_for(run: Run, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("code", "said"),
     [
-        ({"code": 2}, "trainer failed while it stopped: cannot use state: No space left on device (see"),
-        ({"hangs": True}, "it did not end within -1 s and was killed, what it learned since its last saved state is"),
+        (2, "trainer failed while it stopped: cannot use state: No space left on device (see"),
+        (None, "it did not end within -1 s and was killed, what it learned since its last saved state is"),
     ],
 )
-def test_a_failure_while_a_process_stops_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch, how: dict, said: str):
-    monkeypatch.setattr(supervisor, "Child", lambda *arguments, **more: FakeChild(*arguments, **more, **how))
+def test_a_failure_while_a_process_stops_is_reported(
+    run: Run, monkeypatch: pytest.MonkeyPatch, code: int | None, said: str
+):
+    monkeypatch.setattr(supervisor, "Child", partial(FakeChild, ends_with=code))
     monkeypatch.setattr(supervisor, "STOP_SECONDS", -1.0)
-    with pytest.raises(ChildFailedError) as error:
-        trained(run)
-    assert said in str(error.value)
+    with pytest.raises(ChildFailedError, match=re.escape(said)):
+        trained(run, children=supervisor.children)
 
 
 def test_workers_leave_the_cores_to_the_trainer(run: Run, monkeypatch: pytest.MonkeyPatch):
@@ -334,7 +299,7 @@ def test_workers_leave_the_cores_to_the_trainer(run: Run, monkeypatch: pytest.Mo
         found[child.name] = os.getpriority(os.PRIO_PROCESS, child.pid), os.getsid(child.pid), os.getpgid(child.pid)
 
     monkeypatch.setattr(Child, "__init__", note)
-    trained(run)
+    trained(run, children=supervisor.children)
     ours = os.getpriority(os.PRIO_PROCESS, 0)
     assert {name: each[0] for name, each in found.items()} == {"trainer": ours, "w0": min(19, ours + 10)}
     assert {session for _, session, _ in found.values()} == {os.getsid(0)}  # another one would have its own share
@@ -369,12 +334,7 @@ def test_on_a_gpu_one_evaluator_uses_it_for_all_workers(run: Run, monkeypatch: p
     assert options["max_batch"] == 64
     for name in ("w0", "w1"):
         assert parsed(found[name].arguments)[1]["evaluator"] == f"127.0.0.1:{options['port']}"
-    assert {name: each.sees_gpus for name, each in found.items()} == {
-        "trainer": True,
-        "evaluator": True,
-        "w0": False,
-        "w1": False,
-    }
+    assert [name for name, each in found.items() if each.sees_gpus] == ["trainer", "evaluator"]
 
 
 @pytest.mark.parametrize(("workers", "games", "batch"), [(1, 8, 64), (14, 256, 1024), (16, 256, 2048), (64, 512, 4096)])

@@ -14,7 +14,7 @@ from plyzero.run.configuration import PRESETS, preset_for, resolve
 from plyzero.run.directory import create_run, open_or_create_run, open_run
 from plyzero.settings import RENAMED, Settings, find_renamed, parse_stored_settings
 from tests.helpers.hostile import at_once
-from tests.helpers.toys import Relay, Written
+from tests.helpers.toys import Chain, Relay
 
 
 class Over(Relay):
@@ -32,20 +32,23 @@ class Fails(Relay):
 
 
 SECTIONS = {name: field.annotation for name, field in Settings.model_fields.items()}
+VARIABLE, OF_RUN = "PLYZERO_SELFPLAY__PARALLEL_GAMES", {"selfplay": {"parallel_games": 3}}
 
 
 def test_layers_go_defaults_preset_run_environment_options():
-    def simulations(**layers) -> int:
-        return resolve(**{"environment": {}, **layers}).selfplay.parallel_games
-
-    default, preset = Settings().selfplay.parallel_games, PRESETS["gpu"]["selfplay"]["parallel_games"]
-    gpu = PRESETS["gpu"]
-    run, environment = {"selfplay": {"parallel_games": 3}}, {"PLYZERO_SELFPLAY__PARALLEL_GAMES": "4"}
-    assert simulations() == default
-    assert simulations(preset=gpu) == preset != default
-    assert simulations(preset=gpu, run=run) == 3
-    assert simulations(preset=gpu, run=run, environment=environment) == 4
-    assert simulations(preset=gpu, run=run, environment=environment, options=["selfplay.parallel_games=5"]) == 5
+    gpu, found, given = PRESETS["gpu"], [], {"environment": {}}
+    layers = (
+        {},
+        {"preset": gpu},
+        {"run": OF_RUN},
+        {"environment": {VARIABLE: "4"}},
+        {"options": ["selfplay.parallel_games=5"]},
+    )
+    for layer in layers:
+        given |= layer
+        found.append(resolve(**given).selfplay.parallel_games)
+    assert found == [Settings().selfplay.parallel_games, gpu["selfplay"]["parallel_games"], 3, 4, 5]
+    assert found[0] != found[1]
 
 
 def test_lists_and_none_can_be_written_on_the_command_line():
@@ -62,19 +65,11 @@ def test_lists_and_none_can_be_written_on_the_command_line():
         ({"options": ["selfply.simulations=4"]}, r"-o: no section is called 'selfply'; the nearest is selfplay"),
         ({"run": {"trainer": {"batch": 4}}}, r"run.toml: no setting is called trainer.batch; .* trainer.batch_size"),
         ({"environment": {"PLYZERO_TRAINER__BATCH": "4"}}, r"the environment: no setting is called trainer.batch"),
-        (
-            {"options": ["selfplay.parallel_games=many"]},
-            r"setting selfplay.parallel_games from -o: .*integer.*, got 'many'",
-        ),
-        (
-            {"run": {"selfplay": {"parallel_games": 3}}, "environment": {"PLYZERO_SELFPLAY__PARALLEL_GAMES": "0"}},
-            r"selfplay.parallel_games from the environment: .* got '0'",
-        ),
+        ({"options": ["selfplay.parallel_games=many"]}, r"selfplay.parallel_games from -o: .*integer.*, got 'many'"),
         ({"run": {"selfplay": {"parallel_games": "x"}}}, r"selfplay.parallel_games from run.toml: .* got 'x'"),
-        (  # the layer that holds is named
-            {"run": {"selfplay": {"parallel_games": 3}}, "options": ["selfplay.parallel_games=-7"]},
-            r"selfplay.parallel_games from -o: .* got '-7'",
-        ),
+        # the layer that holds is named
+        ({"run": OF_RUN, "environment": {VARIABLE: "0"}}, r"selfplay.parallel_games from the environment: .* got '0'"),
+        ({"run": OF_RUN, "options": ["selfplay.parallel_games=-7"]}, r"selfplay.parallel_games from -o: .* got '-7'"),
         ({"environment": {"PLYZERO_SELFPLAY_SLOTS": "4"}}, r"PLYZERO_SELFPLAY_SLOTS: expected PLYZERO_SECTION__KEY"),
         ({"options": ["slots=4"]}, r"expected -o SECTION.KEY=VALUE, .* got 'slots=4'"),
         ({"options": ["rating.opponents=best"]}, r"rating.opponents.0 from -o: expected random, or mcts:N with 1 to"),
@@ -120,10 +115,7 @@ def test_a_run_opens_for_its_own_game_alone(tmp_path: Path):
         (lambda text: text.replace("game_version = 1", "game_version = 2"), "the rules are now version 1; start a new"),
         (lambda text: "slots = 4\n" + text, "before slots"),
         (lambda text: text.replace("seed = 0", 'seed = "x"'), "needs game"),
-        (
-            lambda text: text.replace("\nparallel_games = 64", "\nparallel = 64"),
-            "no setting is called selfplay.parallel;",
-        ),
+        (lambda text: text.replace("\nparallel_games", "\nparallel"), "no setting is called selfplay.parallel;"),
     ],
 )
 def test_a_damaged_run_file_is_one_sentence(tmp_path: Path, change, message: str):
@@ -157,21 +149,12 @@ def test_every_preset_makes_valid_settings():
         resolve(preset=preset_for(preset, load_game("othello").start), environment={})
 
 
-def test_a_wrong_preset_makes_no_run(tmp_path: Path):
-    with pytest.raises(UserError, match="expected one of the presets quick, standard, gpu, got 'fast'"):
-        create_run(tmp_path / "r", load_game("tic-tac-toe"), preset="fast")
-    assert not (tmp_path / "r").exists()
-
-
 def test_a_preset_grows_with_the_board_the_choice_and_the_length_of_a_game():
+    def flat(preset: dict) -> set:
+        return {(f"{name}.{key}", value) for name, section in preset.items() for key, value in section.items()}
+
     def enlarged(name: str) -> dict:
-        quick, found = PRESETS["quick"], preset_for("quick", load_game(name).start)
-        return {
-            f"{section}.{key}": value
-            for section, values in found.items()
-            for key, value in values.items()
-            if quick.get(section, {}).get(key) != value
-        }
+        return dict(flat(preset_for("quick", load_game(name).start)) - flat(PRESETS["quick"]))
 
     assert enlarged("tic-tac-toe") == enlarged("connect-four") == {}
     assert enlarged("othello(size=6)") == {"network.points": True}
@@ -182,23 +165,16 @@ def test_a_preset_grows_with_the_board_the_choice_and_the_length_of_a_game():
     assert enlarged(f"{__name__}:Broken") == {}
 
 
-class Wall(Written):
+class Wall(Chain):
     """300 plies of one move on a board of 3 x 20."""
 
-    observation_shape, max_plies = (1, 3, 20), 300
+    num_actions, observation_shape = 2, (1, 3, 20)
 
     def __init__(self) -> None:
-        super().__init__()
-        self.max_plies = 300
-
-    def legal_actions(self):
-        return [0] if len(self.moves) < 300 else []
-
-    def outcome(self):
-        return Outcome(None) if len(self.moves) == 300 else None
+        super().__init__("01" * 150)
 
     def observe(self):
-        return np.zeros((1, 3, 20), np.float32)
+        return np.zeros(self.observation_shape, np.float32)
 
 
 class Broken(Wall):

@@ -16,18 +16,17 @@ from plyzero.rules.catalog import load_game
 from plyzero.run import directory as directory_module
 from plyzero.run.adoption import seal_taken, take_journal
 from plyzero.run.directory import Run, create_run, open_or_create_run, open_run, read_run
-from plyzero.run.journals import Journal, list_journals, read_journal
+from plyzero.run.journals import list_journals, read_journal
 from plyzero.run.models import list_models, publish_model
-from plyzero.run.records import JournalName
 from plyzero.run.replay import read_games
-from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
+from plyzero.run.segments import SegmentError, list_segments, read_segment
+from tests.helpers.journals import leave
+from tests.helpers.learning import add_model
 from tests.helpers.runs import small_run
-from tests.helpers.segments import some_games
+from tests.helpers.segments import seal, some_games
 from trainer.export import untrained
 from trainer.loop import Trainer
 from trainer.replay_reader import TRIES, ReplayReader
-
-WRITER = JournalName("w0", "0123abcd", 0)
 
 
 @pytest.fixture
@@ -36,19 +35,16 @@ def other(tmp_path: Path) -> Run:
     return small_run(tmp_path / "other")
 
 
-def add_model(run: Run) -> str:
-    return str(publish_model(run.models, untrained(run), fence=1, step=1))
-
-
 def add_segment(run: Run) -> Path:
-    return write_segment(run.segments, some_games(run.game, 1), run.game, WRITER, run_id=run.id)
+    return seal(run, some_games(run.game, 1))
 
 
 def add_journal(run: Run) -> str:
-    journal = Journal(run.journals, run.game, WRITER, run_id=run.id)
-    journal.append(some_games(run.game, 1))
-    journal.abandon()
-    return str(list_journals(run.journals)[0])
+    return leave(run.journals, run, some_games(run.game, 1)).name
+
+
+def faults(run: Run) -> list[str]:
+    return [fault for _, fault in find_faults(run) if fault]
 
 
 def without_id(run: Run) -> Run:
@@ -70,13 +66,13 @@ def test_two_runs_have_different_ids_and_a_copy_has_that_of_the_original(run: Ru
     shutil.copytree(run.root, tmp_path / "copy")
     copy = open_or_create_run(tmp_path / "copy", None)
     assert copy.id == run.id
-    assert load_model(copy.models, list_models(copy.models)[0], copy.game, run_id=copy.id).step == 1
+    assert load_model(copy.models, list_models(copy.models)[0], copy.game, run_id=copy.id).step == 12
     assert len(read_games(copy.root).games) == 2
-    assert [fault for _, fault in find_faults(copy) if fault] == []
+    assert faults(copy) == []
 
 
 def test_a_model_of_another_run_is_refused_wherever_models_are_loaded(run: Run, other: Run, caplog):
-    name = add_model(run)
+    name = str(add_model(run))
     foreign = publish_model(run.models, untrained(other), fence=2, step=2)
     with pytest.raises(ModelRefusedError, match=f"^{foreign} is refused: {refusal(run, other)}$"):
         load_model(run.models, foreign, run.game, run_id=run.id)
@@ -88,7 +84,7 @@ def test_a_model_of_another_run_is_refused_wherever_models_are_loaded(run: Run, 
     with pytest.raises(UserError, match=rf"can be used: {foreign} is refused: {refusal(run, other)}$"):
         load_network(run.root, model="2")
     add_segment(run)  # whose positions models are tried with
-    assert [fault for _, fault in find_faults(run) if fault] == [f"{foreign} is refused: {refusal(run, other)}"]
+    assert faults(run) == [f"{foreign} is refused: {refusal(run, other)}"]
 
 
 def test_a_segment_of_another_run_is_refused_and_not_taken_in(run: Run, other: Run, caplog):
@@ -100,7 +96,7 @@ def test_a_segment_of_another_run_is_refused_and_not_taken_in(run: Run, other: R
         read_segment(moved, run.game, run_id=run.id)
     with pytest.raises(UserError, match=sentence):
         read_games(moved)
-    assert [fault for _, fault in find_faults(run) if fault]
+    assert faults(run)
     reader = ReplayReader(run)
     assert [each for _ in range(TRIES) for each in reader.read_new()] == []
     assert caplog.text.count(f"moved to quarantine: {sentence}") == 1
@@ -136,13 +132,10 @@ def test_a_state_of_another_run_is_refused(run: Run, other: Run):
 def test_a_new_run_takes_no_file_without_an_id_and_an_older_run_its_own(run: Run, other: Run):
     nameless = without_id(other)
     assert nameless.id is None
-    model, path, name = add_model(nameless), add_segment(nameless), add_journal(nameless)
-    for source, target in (
-        (nameless.models / model, run.models),
-        (path, run.segments),
-        (nameless.journals / name, run.journals),
-    ):
-        shutil.copy(source, target)
+    model, path, name = str(add_model(nameless)), add_segment(nameless), add_journal(nameless)
+    shutil.copy(nameless.models / model, run.models)
+    shutil.copy(path, run.segments)
+    shutil.copy(nameless.journals / name, run.journals)
     of_none = f"is refused: it is of no run, and this is the run {run.id.text}"
     with pytest.raises(UserError, match=of_none):
         load_network(run.root)

@@ -1,7 +1,6 @@
 """Scores in records: format 2 for games with points, format 1 byte for byte as before for all others."""
 
 import copy
-import itertools
 import json
 import math
 from pathlib import Path
@@ -13,20 +12,21 @@ from plyzero.errors import UserError
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import replay_game
 from plyzero.rules.game import Outcome
-from plyzero.run.journals import Journal, read_header, read_journal
+from plyzero.run.journals import read_header, read_journal
 from plyzero.run.json_games import games_to_json, import_games
-from plyzero.run.records import FORMAT_1, UNKNOWN_SCORE, Games, JournalName, find_valid
+from plyzero.run.records import FORMAT_1, UNKNOWN_SCORE, Games, find_valid
 from plyzero.run.segments import read_segment
 from plyzero.run.zarr_zip import Archive
 from plyzero.search.evaluators import Uniform
 from plyzero.settings import SelfplaySettings, Settings
-from selfplay.games_in_play import GamesInPlay
+from tests.helpers.hostile import journal
 from tests.helpers.recorded import random_games, recorded
-from tests.helpers.segments import CONNECT_FOUR, OWNER, same, some_games, write
+from tests.helpers.runs import games_by_seed
+from tests.helpers.segments import CONNECT_FOUR, same, some_games, write
 from tests.helpers.toys import CompiledHarvest, Harvest
 
 OTHELLO = load_game("othello(size=6)")
-JOURNAL = JournalName(*OWNER.split("."), 0)
+SETTINGS = Settings(selfplay=SelfplaySettings(parallel_games=4, simulations=4, fast_simulations=2))
 
 
 def without_points(game: GameSpec) -> GameSpec:
@@ -44,8 +44,7 @@ def scored(seed: int = 0) -> Games:
 
 def test_records_of_games_with_points_have_format_2(tmp_path: Path):
     path = write(tmp_path, scored(), OTHELLO)
-    archive = Archive(path.read_bytes())
-    assert archive.attributes["schema"] == "plyzero.replay/2"
+    assert Archive(path.read_bytes()).attributes["schema"] == "plyzero.replay/2"
     assert same(read_segment(path, OTHELLO), scored())
 
 
@@ -55,32 +54,26 @@ def test_records_of_games_without_points_have_format_1(tmp_path: Path):
     assert Archive(path.read_bytes()).attributes["schema"] == "plyzero.replay/1"
     assert b"game/score" not in path.read_bytes()
     assert same(read_segment(path, CONNECT_FOUR), games)
-    journal = Journal(tmp_path, CONNECT_FOUR, JOURNAL)
-    journal.append(games)
-    journal.abandon()
-    assert read_header(tmp_path / str(JOURNAL))["schema"] == "plyzero.journal/1"
-    assert games.games[[*FORMAT_1.names]].astype(FORMAT_1).tobytes() in (tmp_path / str(JOURNAL)).read_bytes()
+    path = journal(tmp_path, CONNECT_FOUR, [games])
+    assert read_header(path)["schema"] == "plyzero.journal/1"
+    assert games.games[[*FORMAT_1.names]].astype(FORMAT_1).tobytes() in path.read_bytes()
 
 
 def test_format_1_of_a_game_that_has_points_now_is_read_without_scores(tmp_path: Path):
     before, games = without_points(OTHELLO), some_games(OTHELLO)
-    path = write(tmp_path, games, before)
-    (journal := Journal(tmp_path, before, JOURNAL)).append(games)
-    journal.abandon()
-    for found in (read_segment(path, OTHELLO), Games.concatenate(read_journal(tmp_path / str(JOURNAL), OTHELLO))):
-        assert found.games["score"].tolist() == [UNKNOWN_SCORE] * 2
-        games.games["score"] = UNKNOWN_SCORE
+    segment, dead = write(tmp_path, games, before), journal(tmp_path, before, [games])
+    games.games["score"] = UNKNOWN_SCORE
+    for found in (read_segment(segment, OTHELLO), *read_journal(dead, OTHELLO)):
         assert same(found, games)
 
 
 def test_a_journal_keeps_scores(tmp_path: Path):
-    (journal := Journal(tmp_path, OTHELLO, JOURNAL)).append(scored())
-    journal.abandon()
-    assert read_header(tmp_path / str(JOURNAL))["schema"] == "plyzero.journal/2"
-    (found,) = read_journal(tmp_path / str(JOURNAL), OTHELLO)
+    path = journal(tmp_path, OTHELLO, [scored()])
+    assert read_header(path)["schema"] == "plyzero.journal/2"
+    (found,) = read_journal(path, OTHELLO)
     assert same(found, scored())
     with pytest.raises(ValueError, match=r"has the header .*journal/2"):
-        read_journal(tmp_path / str(JOURNAL), without_points(OTHELLO))
+        read_journal(path, without_points(OTHELLO))
 
 
 @pytest.mark.parametrize("score", [-2.0, math.inf, math.nan])
@@ -93,10 +86,7 @@ def test_an_impossible_score_is_left_out(score: float):
 
 @pytest.mark.parametrize("start", [Harvest(), CompiledHarvest()])
 def test_self_play_records_the_score_of_the_rules(start):
-    settings = Settings(selfplay=SelfplaySettings(parallel_games=4, simulations=4, fast_simulations=2))
-    in_play, played = GamesInPlay(start, settings, seeds=itertools.count(1)), []
-    while len(played) < 20:
-        played += in_play.run(Uniform(start.num_actions))
+    played, _ = games_by_seed(start, SETTINGS, Uniform(start.num_actions), count=20)
     for games in played:
         *_, (end, _) = replay_game(start, games.games[0], games.positions["action"].tolist())
         assert games.games["score"][0] == end.outcome().score
@@ -109,10 +99,8 @@ def test_a_game_whose_score_is_impossible_is_given_up():
             found = super().outcome()
             return found and Outcome(0, found.score + 100)
 
-    settings = Settings(selfplay=SelfplaySettings(parallel_games=2, simulations=4, fast_simulations=2))
-    in_play = GamesInPlay(Endless(), settings, seeds=itertools.count(1))
     with pytest.raises(UserError, match=r"the score is 10\d, larger than max_score = 6"):
-        _ = [in_play.run(Uniform(3)) for _ in range(200)]
+        games_by_seed(Endless(), SETTINGS, Uniform(3), count=200)
 
 
 def test_json_lines_have_the_score():

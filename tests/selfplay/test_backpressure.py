@@ -25,13 +25,9 @@ def parts(root: Path, clock: Clock, *options: str) -> tuple[Run, ReplayWriter, B
     return run, writer, Backpressure(run, writer, clock=clock)
 
 
-def trainer_says(run: Run, **fields: object) -> None:
-    Heartbeat(run.workers / "trainer.json").beat({**ENOUGH, **fields}, force=True)
-
-
-def moved(backpressure: Backpressure, clock: Clock, run: Run, trained: int) -> str | None:
+def moved(backpressure: Backpressure, clock: Clock, run: Run, trained: int, **fields: object) -> str | None:
     """The reason to wait, one look after the trainer has trained `trained` positions."""
-    trainer_says(run, trained_positions=trained)
+    Heartbeat(run.workers / "trainer.json").beat({**ENOUGH, **fields, "trained_positions": trained}, force=True)
     clock.now += REFRESH_SECONDS
     backpressure.refresh()
     return backpressure.reason(has_model=True)
@@ -112,33 +108,31 @@ def test_unsealed_games_count_and_are_sealed_before_they_are_many(tmp_path: Path
     assert backpressure.reason(has_model=False) == "waiting for the first model"
 
 
-def test_who_throttles_waits_while_the_trainer_trains_and_has_enough(tmp_path: Path, clock: Clock):
-    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=throttle")
-    waiting = "waiting for the trainer, which has enough positions"
-    assert moved(backpressure, clock, run, 10) is None  # it is not known yet whether it trains
-    assert moved(backpressure, clock, run, 20) == waiting
-    trainer_says(run, trained_positions=30, credit=499)
-    backpressure.refresh()
-    assert backpressure.reason(has_model=True) is None
-    assert moved(backpressure, clock, run, 40) == waiting
-    assert backpressure.reason(has_model=False) is None
+ENOUGH_IS, TURN_IS = (
+    "waiting for the trainer, " + reason for reason in ("which has enough positions", "whose turn it is")
+)
 
 
-def test_who_takes_turns_waits_while_the_trainer_trains(tmp_path: Path, clock: Clock):
-    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=turns")
-    waiting = "waiting for the trainer, whose turn it is"
-    assert [moved(backpressure, clock, run, trained) for trained in (10, 20, 30)] == [None, waiting, waiting]
-    trainer_says(run, trained_positions=40, state="waiting for 900 positions")
-    backpressure.refresh()
-    assert backpressure.reason(has_model=True) is None
-    assert moved(backpressure, clock, run, 50) == waiting
+@pytest.mark.parametrize(
+    ("when_ahead", "looks"),
+    [
+        ("throttle", [({}, None), ({}, ENOUGH_IS), ({}, ENOUGH_IS), ({"credit": 499}, None), ({}, ENOUGH_IS)]),
+        (
+            "turns",
+            [({}, None), ({}, TURN_IS), ({}, TURN_IS), ({"state": "waiting for 9 positions"}, None), ({}, TURN_IS)],
+        ),
+        ("keep", [({}, None)] * 10),
+    ],
+)
+def test_who_throttles_or_takes_turns_waits_while_the_trainer_trains_and_who_keeps_playing_never(
+    tmp_path: Path, clock: Clock, when_ahead: str, looks: list
+):
+    run, _, backpressure = parts(tmp_path, clock, f"selfplay.when_ahead={when_ahead}")
+    for trained, (fields, reason) in enumerate(looks):  # at the first look it is not known yet whether it trains
+        assert moved(backpressure, clock, run, 10 * trained, **fields) == reason
+        assert backpressure.reason(has_model=False) is None
     clock.now += PROGRESS_SECONDS  # it hangs
     assert backpressure.reason(has_model=True) is None
-
-
-def test_who_keeps_playing_never_waits_for_the_trainer(tmp_path: Path, clock: Clock):
-    run, _, backpressure = parts(tmp_path, clock, "selfplay.when_ahead=keep")
-    assert [moved(backpressure, clock, run, trained) for trained in range(0, 100, 10)] == [None] * 10
 
 
 def test_a_trainer_that_hangs_with_a_full_account_puts_nobody_to_sleep(tmp_path: Path, clock: Clock):
@@ -182,10 +176,7 @@ def test_a_heartbeat_that_cannot_be_read_for_a_moment_is_no_progress(tmp_path: P
 def test_an_unreadable_volume_pauses_a_new_worker_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=0")
-
-    writer = ReplayWriter(run, worker="w0", incarnation="0000000a")
-    running = Backpressure(run, writer)
+    run, writer, running = parts(tmp_path, Clock())
     with monkeypatch.context() as patch:
         patch.setattr("selfplay.backpressure.free_room", failing(errno.EIO))
         patch.setattr("selfplay.backpressure.list_segments", failing(errno.EIO))

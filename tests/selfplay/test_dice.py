@@ -11,11 +11,11 @@ from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.notation import play_named
 from plyzero.run.json_games import games_to_json
 from plyzero.run.records import Games
+from plyzero.run.replay import find_disagreement
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings
-from selfplay.games_in_play import GamesInPlay
 from selfplay.step import NUM_PURPOSES
 from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race
-from tests.helpers.runs import moves_of, replay
+from tests.helpers.runs import bytes_of, games_by_seed, moves_of, replay
 from tests.helpers.toys import Hashed
 from trainer.diagnosis.consistency import ConsistencyCheck
 from trainer.diagnosis.diagnostics import game_results
@@ -24,60 +24,42 @@ both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compi
 
 
 def played(start, count, *, algorithm="gumbel", **selfplay):
-    """At least `count` games, by seed."""
+    """The games of the seeds 0 to count - 1."""
     options = {"parallel_games": 4, "simulations": 16, "fast_simulations": 4, "full_search_probability": 0.5}
     settings = Settings(search=SearchSettings(algorithm=algorithm), selfplay=SelfplaySettings(**options | selfplay))
-    games, found = GamesInPlay(start, settings, seeds=itertools.count()), {}
-    while len(found) < count:
-        for game in games.run(Hashed(start.num_actions), fence=1, step=2):
-            found[int(game.games["seed"][0])] = game
-    return found
+    return games_by_seed(start, settings, Hashed(start.num_actions), count=count)[0]
 
 
 @pytest.mark.parametrize(("algorithm", "reuse"), [("gumbel", False), ("gumbel", True), ("puct", True)])
 def test_compiled_and_plain_games_with_equal_seeds_are_equal_byte_for_byte(algorithm, reuse):
     one, other = (played(each, 150, algorithm=algorithm, reuse_trees=reuse) for each in (Race(), PlainRace()))
-    both = one.keys() & other.keys()
-    assert len(both) > 140
-    for seed in both:
-        for name in ("games", "positions", "moves", "observations"):
-            assert getattr(one[seed], name).tobytes() == getattr(other[seed], name).tobytes()
+    assert [bytes_of(game) for game in one] == [bytes_of(game) for game in other]
 
 
 @pytest.mark.parametrize("reuse", [False, True])
 @both_games
 def test_seed_and_actions_replay_a_game_with_its_rolls(start, reuse):
-    kept = 0
-    for game in played(start, 100, algorithm="puct", reuse_trees=reuse).values():
-        (line,) = replay(start, game)
-        outcome = line[-1].outcome()
-        assert game.games["winner"][0] == (-1 if outcome.winner is None else outcome.winner)
-        for i, (record, position) in enumerate(zip(game.positions, line, strict=False)):
-            assert not is_chance(position)
-            assert record["to_play"] == position.to_play
-            assert np.array_equal(game.observations[i], position.observe())
-            moves = moves_of(game, i)
-            assert moves["action"].tolist() == list(position.legal_actions())
-            kept += int(moves["visits"].sum()) > record["simulations"]
+    games = played(start, 100, algorithm="puct", reuse_trees=reuse)
+    assert {find_disagreement(game, start) for game in games} == {None}
+    records = ((moves_of(game, i), record) for game in games for i, record in enumerate(game.positions))
+    kept = sum(moves["visits"].sum() > record["simulations"] for moves, record in records)
     assert (kept > 10) == reuse
 
 
 @both_games
 def test_rolls_after_the_opening_are_as_frequent_as_their_probabilities(start):
     """In the opening they are not: one that ends the game is taken back, so rolls that end games are rarer there."""
-    rolls = {0: [], 1: []}
-    heads = []
-    for game in played(start, 1200, simulations=2, fast_simulations=2).values():
+    heads, rolls = [], ([], [])
+    for game in played(start, 1200, simulations=2, fast_simulations=2):
         (record,) = game.games
         (_, first), *others = replay_game(start, record, game.positions["action"].tolist())
         heads += first
-        for ply, (_, found) in enumerate(others, 1):
-            if ply > record["opening_plies"]:
-                for which, roll in enumerate(found[:2]):
-                    rolls[which].append(roll)
+        for _, found in others[record["opening_plies"] :]:
+            for which, roll in zip(rolls, found, strict=False):
+                which.append(roll)
     assert_frequencies(heads, [3 / 4, 1 / 4])
-    for found in rolls.values():
-        assert_frequencies(found, CHANCES)
+    for each in rolls:
+        assert_frequencies(each, CHANCES)
 
 
 def assert_frequencies(found, expected):
@@ -89,9 +71,7 @@ def assert_frequencies(found, expected):
 
 def test_no_roll_shares_its_random_number_with_anything_else():
     seed = np.uint64(123)
-    rolls = [
-        roll_random(seed, opening, ply, number) for ply in range(100) for number in range(3) for opening in (0, 200)
-    ]
+    rolls = [roll_random(seed, *each) for each in itertools.product((0, 200), range(100), range(3))]
     others = [random_bits(seed, n) / 2**32 for n in range(100 * NUM_PURPOSES)]
     assert len({*rolls, *others}) == len(rolls) + len(others) - 3  # before the first move there is always an opening
     assert np.mean(rolls) == pytest.approx(0.5, abs=0.05)
@@ -101,7 +81,7 @@ def test_no_roll_shares_its_random_number_with_anything_else():
 def test_an_opening_that_a_roll_ends_is_taken_back_and_rolled_anew(start):
     # Openings as long as whole games: every one of them runs into the end.
     again = 0
-    for seed, game in played(start, 200, opening_plies=2 * GOAL - 1, simulations=2).items():
+    for seed, game in enumerate(played(start, 200, opening_plies=2 * GOAL - 1, simulations=2)):
         opening = int(game.games["opening_plies"][0])
         assert game.positions["search"][opening] > 0
         (line,) = replay(start, game)
@@ -150,7 +130,7 @@ def test_a_game_that_the_first_roll_ends_is_refused():
 
 @both_games
 def test_an_exported_game_names_its_rolls_and_can_be_played_again(start):
-    for game in played(start, 40).values():
+    for game in played(start, 40):
         (exported,) = games_to_json(game, start)
         positions, _ = play_named(start, exported["moves"])
         (line,) = replay(start, game)
@@ -162,7 +142,7 @@ def test_an_exported_game_names_its_rolls_and_can_be_played_again(start):
 @both_games
 def test_the_trainer_finds_nothing_inconsistent_in_games_with_dice(start):
     check = ConsistencyCheck(start)
-    for game in played(start, 200).values():
+    for game in played(start, 200):
         check.add(game)
     found = check.compare()
     assert found.legal.compared > 20
@@ -172,6 +152,6 @@ def test_the_trainer_finds_nothing_inconsistent_in_games_with_dice(start):
 
 
 def test_games_that_differ_in_their_rolls_do_not_look_alike():
-    games = Games.concatenate(list(played(Race(), 100, opening_plies=0, temperature=0.01).values()))
+    games = Games.concatenate(played(Race(), 100, opening_plies=0, temperature=0.01))
     actions = {tuple(each) for each in np.split(games.positions["action"], np.cumsum(games.games["positions"])[:-1])}
     assert len({each.opening for each in game_results(games)}) > len(actions) / 2

@@ -1,7 +1,5 @@
 """Luck: what a roll gave beyond its expectation has the mean 0, and without it exact values have no variance."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -10,10 +8,9 @@ from plyzero.run.records import Games
 from plyzero.run.segments import read_segment
 from plyzero.search.slots import SearchSlots
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings, TrainerSettings
-from selfplay.games_in_play import GamesInPlay
 from selfplay.step import luck_of_roll
 from tests.helpers.dice import Knowing, PlainRace, Race, Tosses, decisions
-from tests.helpers.runs import play_segment, replay, small_run
+from tests.helpers.runs import bytes_of, games_by_seed, play_segment, replay, small_run
 from tests.helpers.toys import Hashed, solve
 from trainer.targets import mixed_targets, value_targets
 
@@ -29,11 +26,7 @@ def played(start, count, evaluate, *, all_rolls, **selfplay):
         selfplay=SelfplaySettings(**options | selfplay),
         trainer=TrainerSettings(luck_adjustment=True),
     )
-    games, found = GamesInPlay(start, settings, seeds=itertools.count()), {}
-    while not found.keys() >= set(range(count)):
-        for game in games.run(evaluate, fence=1, step=2):
-            found[int(game.games["seed"][0])] = game
-    return Games.concatenate([found[seed] for seed in range(count)])
+    return Games.concatenate(games_by_seed(start, settings, evaluate, count=count)[0])
 
 
 def value_of(wdl):
@@ -54,7 +47,7 @@ def total_luck(games):
 
 def results_of(games):
     """The result of each game for player 0, `[G]`."""
-    return np.array([{DRAW: 0, 0: 1, 1: -1}[int(winner)] for winner in games.games["winner"]])
+    return np.array([{DRAW: 0, 0: 1, 1: -1}[winner] for winner in games.games["winner"].tolist()])
 
 
 @with_and_without
@@ -114,8 +107,7 @@ def test_compiled_and_plain_games_record_the_same_luck(algorithm, reuse, all_rol
         for start in (Race(), PlainRace())
     )
     assert one.luck.any()
-    for name in ("games", "positions", "moves", "observations", "luck"):
-        assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
+    assert bytes_of(one) == bytes_of(other)
 
 
 def test_opening_moves_have_no_luck_since_no_search_saw_their_rolls():

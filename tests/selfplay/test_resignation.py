@@ -7,29 +7,22 @@ import pytest
 
 from games.tic_tac_toe import TicTacToe
 from plyzero.run.metrics import read_heartbeat
-from plyzero.run.models import publish_model
 from plyzero.run.records import BY_RULE, RESIGNED, Games, find_valid
 from plyzero.run.replay import find_disagreement
 from plyzero.settings import SelfplaySettings, Settings, TrainerSettings
-from selfplay.games_in_play import GamesInPlay
-from tests.helpers.runs import games_of, playing, small_run
+from tests.helpers.learning import add_model
+from tests.helpers.runs import bytes_of, games_by_seed, games_of, playing, small_run
 from tests.helpers.toys import Hashed, Plain
-from trainer.export import untrained
 from trainer.targets import value_targets
 
 COUNT = 200
 BELOW = 0.45
 
 
-def played(start, resign_below: float, *, fence: int = 1, count: int = COUNT) -> tuple[dict[int, Games], list[int]]:
-    """The games of the seeds 0 to `count` - 1, and the numbers of resignations."""
-    settings = Settings(
-        selfplay=SelfplaySettings(parallel_games=4, simulations=4, fast_simulations=2, resign_below=resign_below)
-    )
-    games, found = GamesInPlay(start, settings, seeds=itertools.count()), {}
-    while not found.keys() >= set(range(count)):
-        for game in games.run(Hashed(start.num_actions), fence=fence):
-            found[int(game.games["seed"][0])] = game
+def played(start, resign_below: float, *, fence: int = 1, count: int = COUNT) -> tuple[list[Games], list[int]]:
+    """The games of the seeds 0 to `count` - 1, and the numbers of resignations among all that have ended."""
+    selfplay = SelfplaySettings(parallel_games=4, simulations=4, fast_simulations=2, resign_below=resign_below)
+    found, games = games_by_seed(start, Settings(selfplay=selfplay), Hashed(9), count=count, fence=fence)
     return found, games.resignations.tolist()
 
 
@@ -49,8 +42,7 @@ def both():
 def test_a_resigned_game_is_the_beginning_of_the_game_that_is_played_on(both):
     (whole, _), (short, (resigned, *_)) = both
     ended = 0
-    for seed in range(COUNT):
-        game, full = short[seed], whole[seed]
+    for game, full in zip(short, whole, strict=True):
         record, plies, moves = game.games[0], len(game.positions), len(game.moves)
         assert game.positions.tobytes() == full.positions[:plies].tobytes()
         assert game.moves.tobytes() == full.moves[:moves].tobytes()
@@ -65,7 +57,7 @@ def test_a_resigned_game_is_the_beginning_of_the_game_that_is_played_on(both):
 def test_a_tenth_of_the_games_goes_on_and_counts_the_resignations_that_were_wrong(both):
     (_, never), (short, (resigned, tested, false)) = both
     would, wrong = 0, 0
-    for game in short.values():
+    for game in short:
         if game.games["end"][0] == BY_RULE:
             two = [a for a, b in itertools.pairwise(losers(game)[:-1]) if a == b != -1]
             would += bool(two)
@@ -78,7 +70,7 @@ def test_a_tenth_of_the_games_goes_on_and_counts_the_resignations_that_were_wron
 
 def test_a_resigned_game_is_valid_and_lost_for_the_player_who_resigned(both):
     _, (short, _) = both
-    games = Games.concatenate([game for game in short.values() if game.games["end"][0] == RESIGNED])
+    games = Games.concatenate([game for game in short if game.games["end"][0] == RESIGNED])
     assert find_valid(games, 9)[1] is None
     assert find_disagreement(games, TicTacToe()) is None
     winner = np.repeat(games.games["winner"], games.games["positions"])
@@ -90,22 +82,20 @@ def test_a_resigned_game_is_valid_and_lost_for_the_player_who_resigned(both):
 def test_plain_rules_resign_in_the_same_games(both):
     _, (short, _) = both
     plain, _ = played(Plain(TicTacToe()), BELOW, count=30)
-    assert RESIGNED in [game.games["end"][0] for game in plain.values()]
-    for seed in range(30):
-        assert plain[seed].games.tobytes() == short[seed].games.tobytes()
-        assert plain[seed].positions.tobytes() == short[seed].positions.tobytes()
+    assert RESIGNED in [game.games["end"][0] for game in plain]
+    assert [bytes_of(game)[:2] for game in plain] == [bytes_of(game)[:2] for game in short[:30]]
 
 
 def test_nobody_resigns_before_there_is_a_model():
     found, counts = played(TicTacToe(), BELOW, fence=0, count=50)
     assert counts == [0, 0, 0]
-    assert {int(game.games["end"][0]) for game in found.values()} == {BY_RULE}
+    assert {int(game.games["end"][0]) for game in found} == {BY_RULE}
 
 
 @pytest.mark.slow
 def test_a_worker_reports_its_resignations(tmp_path):
     run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.resign_below=0.49", "selfplay.seal_positions=30")
-    publish_model(run.models, untrained(run), fence=1, step=10)
+    add_model(run)
     with playing(run, incarnation="00000001") as until:
         until(lambda: (read_heartbeat(run.workers / "w0.00000001.json") or {}).get("resigned_games", 0) > 20)
     beat, games = read_heartbeat(run.workers / "w0.00000001.json"), games_of(run)
