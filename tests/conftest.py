@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-
 from unittest.mock import patch
 
 import pytest

@@ -77,41 +77,6 @@ def test_a_journal_torn_anywhere_gives_the_games_whose_frames_are_complete(game:
         assert all(same(*pair) for pair in zip(found, games, strict=False))
 
 
-@pytest.mark.parametrize("taken", [0, 1, 40, 200])
-def test_an_append_that_is_tried_again_leaves_one_copy(taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path, journal = tmp_path / str(JournalName(**WRITER, sequence=0)), begin(tmp_path, CONNECT_FOUR)
-    pwrite, games, room = os.pwrite, finished(CONNECT_FOUR, 3), [taken]
-
-    def full(descriptor: int, content: memoryview, offset: int) -> int:
-        written = pwrite(descriptor, content[: room[0]], offset) if room[0] else 0
-        room[0] -= written
-        if not written:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return written
-
-    journal.append(games[0])
-    with monkeypatch.context() as patch:
-        patch.setattr("plyzero.files.os.pwrite", full)
-        with pytest.raises(OSError, match="No space left"):
-            journal.append(games[1])
-    (found,) = read_journal(path, CONNECT_FOUR)
-    assert same(found, games[0])
-    journal.append(games[1])
-    journal.append(games[2])
-    assert all(same(*pair) for pair in zip(read_journal(path, CONNECT_FOUR), games, strict=True))
-
-
-def test_the_journal_of_a_dead_worker_is_sealed_under_the_dead_ones_name(run: Run):
-    games = finished(run.game, 4)
-    leave(run, games, sequence=3)
-    assert adopt_journals(run) == 4
-    (name,) = list_segments(run.segments)
-    assert (name.worker, name.incarnation, name.sequence, name.games) == ("w0", "0123abcd", 3, 4)
-    assert same(read_segment(run.segments / str(name), run.game), Games.concatenate(games))
-    assert names(run.journals) == []
-    assert adopt_journals(run) == 0
-
-
 def test_a_journal_that_is_empty_or_sealed_already_is_only_removed(run: Run):
     leave(run, [])
     assert adopt_journals(run) == 0
@@ -175,21 +140,6 @@ def test_files_that_are_no_journals_are_left_alone(run: Run):
         (run.journals / name).touch()
     assert adopt_journals(run) == 0
     assert len(names(run.journals)) == 3
-
-
-@pytest.mark.parametrize(
-    ("call", "ending"), [("plyzero.files.os.pwrite", "taken"), ("plyzero.run.journals.files.read_file", "wal")]
-)
-def test_an_error_of_the_volume_leaves_a_journal_where_it_is(
-    call: str, ending: str, run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
-    path = leave(run, finished(run.game, 2))
-    with monkeypatch.context() as patch:
-        patch.setattr(call, failing(errno.ENOSPC))
-        assert adopt_journals(run) == 0
-    assert f"{path.stem}.{ending} is not sealed yet: No space left on device" in caplog.text
-    assert (names(run.journals), names(run.segments)) == ([f"{path.stem}.{ending}"], [])
-    assert adopt_journals(run) == 2
 
 
 def test_owners_are_those_who_hold_a_journal_and_unknown_without_locks(run: Run, monkeypatch: pytest.MonkeyPatch):

@@ -5,6 +5,7 @@ for certain. Everything else is the code of plyzero; only its clock and its volu
 thing that can happen. At the end of every history all errors end, and what was acknowledged must have been read.
 """
 
+import logging
 import os
 import random
 import sys
@@ -30,6 +31,7 @@ from hypothesis.stateful import (
 
 from plyzero import files, volume_errors
 from plyzero.bucket import BucketPath
+from plyzero.errors import UserError
 from plyzero.ops.verify import restore
 from plyzero.run import adoption, journals
 from plyzero.run.adoption import Adoption
@@ -348,13 +350,14 @@ class Store(RuleBasedStateMachine):
             assert self.seconds or made & self.acknowledged <= self.on_disk, "not synced"
 
     @precondition(lambda self: self.trainer_can)
-    @rule(rounds=st.integers(1, 3), seconds=SECONDS)
-    def let_time_pass(self, rounds: int, seconds: float) -> None:
-        """Nothing happens to anybody: games are written, sealed and read, and what is old goes."""
+    @rule(rounds=st.integers(1, 3), seconds=SECONDS, reads=st.booleans())
+    def let_time_pass(self, rounds: int, seconds: float, reads: bool) -> None:
+        """Nothing happens to anybody: games are written and sealed, some are read, and what is old goes."""
         for _ in range(rounds):
             for number in range(len(self.workers)):
                 self.write(number, 1, True, None)
-            self.read(seconds, None, 1, None)
+            if reads:
+                self.read(seconds, None, 1, None)
             self.maintain(seconds, None)
 
     @precondition(lambda self: self.trainer_can)
@@ -497,7 +500,8 @@ class Store(RuleBasedStateMachine):
     @precondition(lambda self: self.trainer_can and not any(worker.paused for worker in self.workers))
     @rule(data=st.data(), how=st.sampled_from(["away", "damaged"]))
     def spoil_segment(self, data: st.DataObject, how: str) -> None:
-        """A segment is not visible for a while, or is damaged."""
+        """A segment, of many a new one, is not visible for a while, or is damaged."""
+        self.write(0, 1, True, None)
         if not (names := self._unread()):
             return
         name = data.draw(st.sampled_from(names))
@@ -590,7 +594,6 @@ class Store(RuleBasedStateMachine):
             assert not files.list_names(self.run.quarantine), "put away though nothing was damaged"
         if not (self.copies or self.power_failures):
             assert not self._whole_journals(), "a journal is left"
-            assert not self.trainer.reader.missing_segments, "counted as missing though it was read"
         self.happened["games made"] += self.games
         self.happened["games acknowledged"] += len(self.acknowledged)
         self.happened["games excused"] += len(self.excused)
@@ -627,25 +630,34 @@ HAPPENS = (
     *("Worker killed", "Worker stops", "Worker fails", "Worker fails though done", "Trainer killed", "Trainer stops"),
     *("journals sealed", "journals torn", "segments away", "segments damaged", "games read again", "power failures"),
 )
-"""What must happen in each run of the machine, which says nothing otherwise."""
+"""What must happen in a long run of the machine, which says nothing otherwise."""
 
 
 def run_machine(volume: str, **how: object) -> Counter[str]:
     """Run the machine on a volume; return what has happened, and how often."""
     happened = Counter[str]()
     chosen = settings(stateful_step_count=40, phases=[Phase.generate], **how)  # type: ignore[arg-type]
-    run_state_machine_as_test(lambda: Store(volume, happened), settings=chosen)
+    logging.disable()  # thousands of lines about what happens on purpose
+    try:
+        run_state_machine_as_test(lambda: Store(volume, happened), settings=chosen)
+    finally:
+        logging.disable(logging.NOTSET)
     return happened
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("volume", VOLUMES)
 def test_whatever_happens_every_acknowledged_game_is_read_once(volume: str):
-    happened = run_machine(volume, max_examples=70)
-    assert {each: happened[each] for each in HAPPENS if not happened[each]} == {}
+    run_machine(volume, max_examples=40)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("volume", VOLUMES)
 def test_in_thousands_of_histories_every_acknowledged_game_is_read_once(volume: str):
-    run_machine(volume, max_examples=3000, derandomize=False)
+    happened = run_machine(volume, max_examples=3000, derandomize=False)
+    assert {each: happened[each] for each in HAPPENS if not happened[each]} == {}
+
+
+def test_without_syncs_the_same_power_failures_lose_games(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ModelVolume, "_sync", lambda *_: None)
+    with pytest.raises((AssertionError, UserError), match=r"lost: |cannot be read: it is damaged"):
+        run_machine("directory", max_examples=50)

@@ -18,7 +18,7 @@ from plyzero.run.records import Games, JournalName
 from plyzero.run.segments import list_segments, read_segment
 from selfplay.replay_writer import ReplayWriter
 from tests.helpers.runs import small_run
-from tests.helpers.segments import seal, some_games
+from tests.helpers.segments import some_games
 from tests.helpers.victims import visible as sealed
 
 WRITER = {"worker": "w0", "incarnation": "0123abcd"}
@@ -187,108 +187,6 @@ def test_while_the_volume_is_full_games_wait_for_room(
     assert caplog.text.count("cannot write to the volume, will try again: No space left on device") == 1
 
 
-def test_a_volume_full_during_a_seal_costs_no_game(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    run = run_with(tmp_path, "selfplay.seal_positions=10")
-    games = finished(run, 7)
-    disk = Disk(monkeypatch, "pwrite", errno.ENOSPC, lambda path: path.parent == run.segments)
-    with ReplayWriter(run, **WRITER) as writer:
-        add(writer, games[:4])
-        until(lambda: writer.write_error)
-        assert list(run.segments.iterdir()) == []
-        disk.error = None
-        add(writer, games[4:])
-        until(lambda: writer.write_error is None)
-    assert sealed(run) == ids(games)
-    assert list(run.journals.iterdir()) == []
-
-
-def test_a_segment_that_could_not_be_synced_is_written_anew(run: Run, monkeypatch: pytest.MonkeyPatch):
-    games, tried = finished(run, 3), []
-
-    def fails_for(path: Path) -> bool:
-        if path.parent == run.segments:
-            tried.append((path.name, list(list_segments(run.segments))))
-        return path.parent == run.segments and len(tried) < 3
-
-    def all_sealed() -> bool:
-        writer.seal_soon()
-        return sealed(run) == ids(games)
-
-    Disk(monkeypatch, "fsync", errno.EIO, fails_for)
-    with ReplayWriter(run, **WRITER) as writer:
-        add(writer, games)
-        until(lambda: journaled(run) == 3)
-        until(all_sealed)
-    assert len({name for name, _ in tried}) == len(tried) == 3
-    assert all(published == [] for _, published in tried)
-    assert [path.name for path in run.segments.iterdir()] == [str(name) for name in list_segments(run.segments)]
-    assert sealed(run) == ids(games)
-
-
-@pytest.mark.parametrize("lasting", [False, True], ids=["once", "for ever"])
-@pytest.mark.parametrize("seconds", ["0", "1"])
-def test_games_of_an_unsynced_journal_are_sealed_at_once(
-    seconds: str, lasting: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    run = run_with(tmp_path, f"store.sync_seconds={seconds}")
-    games = finished(run, 3)
-    disk = Disk(
-        monkeypatch, "fdatasync", errno.EIO, lambda path: "-00000000.wal" in path.name and (lasting or not disk.failed)
-    )
-    with ReplayWriter(run, **WRITER) as writer:
-        add(writer, games[:2])
-        until(lambda: disk.failed)
-        until(lambda: games[0].games["id"][0] in sealed(run))
-        writer.add(games[2])
-    assert sealed(run) == ids(games)
-    assert list(run.journals.iterdir()) == []
-
-
-def test_a_game_of_an_unsynced_journal_is_in_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    run = run_with(tmp_path, "store.sync_seconds=0")
-    disk, fdatasync, games = Disk(monkeypatch, "fdatasync"), os.fdatasync, finished(run, 3)
-    counts = []
-
-    def spy(descriptor: int) -> None:
-        held = [batch.games["id"][0] for batch in read_journal(next(run.journals.glob("*.wal")), run.game)]
-        counts.append((len(held), len(set(held))))
-        fdatasync(descriptor)
-
-    monkeypatch.setattr("plyzero.files.os.fdatasync", spy)
-    disk.error = errno.EIO
-    with ReplayWriter(run, **WRITER) as writer:
-        add(writer, games)
-        until(lambda: writer.write_error)
-        disk.error = None
-        until(lambda: writer.write_error is None)
-    assert all(number == distinct for number, distinct in counts)
-    assert sealed(run) == ids(games)
-
-
-def test_after_a_seal_wrongly_reported_as_failed_a_new_journal_begins(run: Run, monkeypatch: pytest.MonkeyPatch):
-    games, beside = finished(run, 4), []
-    disk = Disk(  # the segment is there all the same
-        monkeypatch, "fsync", errno.EIO, lambda path: path == run.segments and not disk.failed
-    )
-
-    def note(path: Path) -> bool:
-        if disk.failed and path.name.endswith("-00000000.wal"):
-            beside.append(path)
-        return False
-
-    Disk(monkeypatch, "pwrite", errno.EIO, note)
-    with ReplayWriter(run, **WRITER) as writer:
-        add(writer, games[:3])
-        until(lambda: journaled(run) == 3)
-        writer.seal_soon()
-        until(lambda: writer.write_error)
-        writer.add(games[3])
-        until(lambda: writer.write_error is None)
-    assert sealed(run) == ids(games)
-    assert sorted(name.sequence for name in list_segments(run.segments)) == [0, 1]
-    assert beside == []  # whoever adopts it would hold it for sealed
-
-
 def test_a_lasting_error_ends_the_store_and_is_raised_everywhere(run: Run, monkeypatch: pytest.MonkeyPatch):
     disk, games = Disk(monkeypatch, "pwrite"), finished(run, 2)
 
@@ -363,37 +261,6 @@ def test_a_disk_that_stalls_holds_up_nobody_who_adds(run: Run, monkeypatch: pyte
             go_on.set()
         until(lambda: not writer.is_full)
     assert sealed(run) == ids(games)
-
-
-def test_two_workers_of_one_name_do_not_meet(tmp_path: Path):
-    run = run_with(tmp_path, "selfplay.seal_positions=20")
-    games = finished(run, 30)
-    with (
-        ReplayWriter(run, worker="w0", incarnation="00000001") as one,
-        ReplayWriter(run, worker="w0", incarnation="00000002") as other,
-    ):
-        for number, each in enumerate(games):
-            (other if number % 3 else one).add(each)
-    assert sealed(run) == ids(games)
-    sequences = Counter(name.incarnation for name in list_segments(run.segments))
-    assert sequences == {"00000001": 3, "00000002": 5}
-    assert list(run.journals.iterdir()) == []
-
-
-@pytest.mark.parametrize("taken", [1, 3, 5])
-def test_what_another_has_sealed_of_a_live_journal_is_not_sealed_again(taken: int, run: Run):
-    games = finished(run, 5)
-    with ReplayWriter(run, **WRITER) as writer:
-        add(writer, games)
-        until(lambda: journaled(run) == 5)
-        seal(run, Games.concatenate(games[:taken]))
-        (run.journals / str(JournalName(**WRITER, sequence=0))).unlink()
-        more = finished(run, 2, seed=100)
-        add(writer, more)
-    assert sealed(run) == ids(games + more)
-    assert [(name.sequence, name.games) for name in sorted(list_segments(run.segments))] == [(0, taken), (1, 7 - taken)]
-    assert writer.unsealed_full_positions == 0
-    assert list(run.journals.iterdir()) == []
 
 
 def test_an_invalid_game_is_refused_before_acknowledgement(run: Run, caplog: pytest.LogCaptureFixture):

@@ -191,37 +191,6 @@ def test_a_gap_beside_a_quarantined_segment_is_waited_for(run: Run, clock: Clock
     assert taken(restarted, clock, GAP_SECONDS) == of(A, 3)
 
 
-def test_a_second_segment_of_one_number_is_ignored(run: Run, reader: ReplayReader):
-    put(run, 0, seed=0)
-    seal(run, some_games(run.game, 9, (2,)), 0, f"w0.{A}")
-    put(run, 1)
-    assert taken(reader) == of(A, 0, 1)
-    seal(run, some_games(run.game, 8, (2, 2, 2)), 1, f"w0.{A}")
-    assert taken(reader) == []
-
-
-def test_a_segment_removed_before_it_is_read_is_no_error(run: Run, reader: ReplayReader, clock: Clock, caplog):
-    paths = [*(put(run, sequence, A) for sequence in range(3)), put(run, 0, B, step=99)]
-    found = []
-    for name, _ in reader.read_new():
-        if not found:
-            paths[1].unlink()
-        found.append((name.incarnation, name.sequence))
-    assert found == [*of(A, 0), *of(B, 0)]
-    assert (quarantined(run), caplog.records) == ([], [])
-    assert taken(reader, clock, GAP_SECONDS) == []
-    assert taken(reader, clock, GAP_SECONDS) == of(A, 2)
-
-
-def test_a_segment_whose_consumer_failed_is_read_again(run: Run, reader: ReplayReader):
-    put_all(run, range(3))
-    with pytest.raises(ZeroDivisionError):  # noqa: PT012
-        for name, _ in reader.read_new():
-            if name.sequence == 1:
-                raise ZeroDivisionError
-    assert taken(reader) == of(A, 1, 2)
-
-
 TRANSIENT = ("EIO", "ESTALE", "EMFILE", "ENFILE", "EACCES", "EPERM", "ENOMEM", "ETIMEDOUT")
 
 
