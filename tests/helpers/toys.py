@@ -1,4 +1,4 @@
-"""Toy games whose values are known, an exact solver with the evaluator made from it, and trees as dicts."""
+"""Toy games whose values are known, and an exact solver with the evaluator made from it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from plyzero.rules.chance import chances_of, parse_move, possible_moves
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING, Game, Outcome
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
-from plyzero.search.slots import SearchSlots
-from plyzero.search.tree import NO_NODE, UNPROVEN
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -398,26 +396,3 @@ def without_compiler(module: str, function: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
-
-
-def tree_of(slots: SearchSlots, slot: int, start: Game, node: int = 0) -> dict[str, Any]:
-    """Return the whole tree below `node`: what is known of it and, by action name, of its moves."""
-    record = slots.trees.nodes[slot, node]
-    edges = slots.trees.edges[slot, record["first_edge"] : record["first_edge"] + record["num_edges"]]
-    moves = {}
-    for edge in edges:
-        if edge["visits"]:
-            moves[start.action_name(int(edge["action"]))] = {
-                "visits": int(edge["visits"]),
-                "q": rounded(edge["value_sum"] / edge["visits"]),
-                "prior": rounded(edge["prior"]),
-                **({"proven": ["loss", "draw", "win"][edge["proven"] + 1]} if edge["proven"] != UNPROVEN else {}),
-                **({"then": tree_of(slots, slot, start, edge["child"])} if edge["child"] != NO_NODE else {}),
-            }
-    value = rounded(record["value_sum"] / max(1, record["visits"]))
-    return {"player": int(record["to_play"]), "visits": int(record["visits"]), "value": value, "moves": moves}
-
-
-def rounded(number: float) -> float:
-    """Return `number` to 6 digits, without a negative zero."""
-    return round(float(number), 6) + 0.0
