@@ -19,12 +19,13 @@ from plyzero.settings import NetworkSettings, SearchSettings, TrainerSettings
 from tests.helpers.learning import training
 from tests.helpers.recorded import random_games, recorded
 from tests.helpers.runs import play_segment, small_run
+from tests.helpers.samples import made_up, samples_of
 from tests.helpers.toys import Harvest
 from trainer.export import export, quantise
 from trainer.learner import Learner
 from trainer.loss import MIN_SCORE_SD, board_loss, loss, score_loss
 from trainer.network import make_network
-from trainer.targets import Samples, board_targets, make_samples, score_targets
+from trainer.targets import board_targets, make_samples, score_targets
 from trainer.window import Window
 
 OTHELLO = load_game("othello(size=6)")
@@ -33,7 +34,7 @@ POINTS = NetworkSettings(blocks=1, channels=8, points=True)
 
 
 def searched(start: Game, count: int):
-    games = recorded(random_games(start, count), proven=False)
+    games = recorded(random_games(start, count))
     games.positions["full"] = 1
     return games
 
@@ -60,7 +61,7 @@ def test_where_the_score_is_unknown_there_is_no_target():
 
 
 def test_without_points_samples_have_neither():
-    samples = make_samples(searched(Harvest(), 2), search=SearchSettings(), trainer=TrainerSettings())
+    samples = samples_of(searched(Harvest(), 2))
     assert (samples.score, samples.board) == (None, None)
     window = Window(Harvest())
     window.add("x", samples, size=100)
@@ -72,15 +73,8 @@ def test_a_window_turns_the_final_board_as_it_turns_the_observation():
     start, rng = Othello(6), np.random.default_rng(0)
     own, other = rng.random((2, 40, 6, 6)) < 0.5
     observations = np.stack([own, other], axis=1)
-    samples = Samples(
-        observations=np.packbits(observations.reshape(40, -1), axis=1),
-        wdl=np.full((40, 3), 1 / 3, np.float32),
-        num_legal=np.full(40, 37),
-        actions=np.tile(np.arange(37), 40),
-        probabilities=np.full(40 * 37, 1 / 37, np.float32),
-        score=(own.sum((1, 2)) / 100).astype(np.float32),
-        board=(own.astype(np.float16) - other)[:, None],
-    )
+    score, board = (own.sum((1, 2)) / 100).astype(np.float32), (own.astype(np.float16) - other)[:, None]
+    samples = made_up(observations, np.full((40, 3), 1 / 3), np.full((40, 37), 1 / 37), score=score, board=board)
     window = Window(start)
     window.add("x", samples, size=40)
     batch = window.sample(200, rng)

@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 from games.connect_four import ConnectFour
 from games.othello import Othello
 from plyzero.rules.game import DRAW, ONGOING, Game
-from plyzero.run.records import GAME, MOVE, POSITION, Games
+from plyzero.rules.random_game import PlayedGame, random_game
+from plyzero.run.records import GAME, POSITION, Games
 from plyzero.search.tree import GUMBEL, PROVEN_LOSS, PROVEN_WIN, PUCT, UNPROVEN
-from plyzero.settings import SearchSettings, TrainerSettings
+from tests.helpers.recorded import recorded
+from tests.helpers.runs import moves_of
+from tests.helpers.samples import samples_of
 from trainer.ledger import Ledger
-from trainer.targets import Samples, make_samples, value_targets
+from trainer.targets import value_targets
 from trainer.window import Window, window_size
 
 
@@ -22,9 +25,8 @@ def one_game(winner: int, plies: list[tuple[int, float, float, int]]) -> tuple[n
     games["positions"], games["winner"] = len(plies), winner
     positions = np.zeros(len(plies), POSITION)
     positions["search"] = positions["full"] = positions["model_fence"] = 1
-    for i, (mover, value, draw, proven) in enumerate(plies):
-        record = positions[i]
-        record["to_play"], record["root_value"], record["root_draw"], record["proven"] = mover, value, draw, proven
+    for field, values in zip(("to_play", "root_value", "root_draw", "proven"), zip(*plies, strict=True), strict=True):
+        positions[field] = values
     return games, positions
 
 
@@ -107,34 +109,22 @@ def test_random_opening_moves_carry_no_value():
     assert value_targets(games, positions, 0.5, 0.9)[0].tolist() == [0, 0, 0]
 
 
-def make_games(start: Game, plies: int, rng: np.random.Generator) -> Games:
-    """One game of `plies` random moves with made-up search results, every second position with a full search."""
-    position, observations, moves = start, [], []
-    positions = np.zeros(plies, POSITION)
-    for i in range(plies):
-        legal = position.legal_actions()
-        row = np.zeros(len(legal), MOVE)
-        row["action"], row["visits"] = legal, rng.integers(1, 20, len(legal))
-        row["prior"], row["q"] = 1 / len(legal), rng.uniform(-0.9, 0.9, len(legal))
-        record = positions[i]
-        record["action"], record["to_play"], record["num_legal"] = legal[0], position.to_play, len(legal)
-        record["search"], record["full"], record["proven"] = (GUMBEL if i % 4 else PUCT), i % 2 == 0, UNPROVEN
-        record["root_value"] = rng.uniform(-1, 1)
-        observations.append(position.observe())
-        moves.append(row)
-        position = position.play(int(rng.choice(legal)))
-    games = np.zeros(1, GAME)
-    games["positions"] = plies
-    return Games(games, positions, np.concatenate(moves), np.array(observations, start.observation_dtype))
-
-
-def samples_of(start: Game, plies: int, seed: int = 0) -> tuple[Games, Samples]:
-    games = make_games(start, plies, np.random.default_rng(seed))
-    return games, make_samples(games, search=SearchSettings(), trainer=TrainerSettings())
+def searched_game(start: Game, plies: int, seed: int = 0) -> Games:
+    """The first plies of a random game with made-up search results, every second position with a full search."""
+    rng = np.random.default_rng(seed)
+    played = random_game(start, rng)
+    games = recorded([PlayedGame(played.moves[:plies], played.positions[: plies + 1])])
+    positions, moves, number = games.positions, games.moves, np.arange(plies)
+    moves["visits"], moves["q"] = rng.integers(1, 20, len(moves)), rng.uniform(-0.9, 0.9, len(moves))
+    moves["prior"] = 1 / np.repeat(positions["num_legal"], positions["num_legal"])
+    positions["search"], positions["full"] = np.where(number % 4, GUMBEL, PUCT), number % 2 == 0
+    positions["root_value"], games.games["winner"] = rng.uniform(-1, 1, plies), 0
+    return games
 
 
 def test_unproven_samples_are_full_searches_and_their_policies_sum_to_one():
-    games, samples = samples_of(ConnectFour(), 7)
+    games = searched_game(ConnectFour(), 7)
+    samples = samples_of(games)
     assert len(samples.wdl) == games.num_full == 4
     ends = np.cumsum(samples.num_legal)
     for start, end in zip(ends - samples.num_legal, ends, strict=True):
@@ -142,51 +132,45 @@ def test_unproven_samples_are_full_searches_and_their_policies_sum_to_one():
 
 
 def test_a_proof_by_a_fast_search_is_learned_exactly():
-    games, _ = samples_of(ConnectFour(), 4)
+    games = searched_game(ConnectFour(), 4)
     games.positions["proven"][1], games.positions["root_value"][1] = PROVEN_WIN, 1
     row = slice(int(games.positions["num_legal"][0]), int(games.positions["num_legal"][:2].sum()))
     games.moves["q"][row][[2, 4]] = 1
-    samples = make_samples(games, search=SearchSettings(), trainer=TrainerSettings())
+    samples = samples_of(games)
     assert len(samples.wdl) == 3
     assert samples.wdl[1].tolist() == [1, 0, 0]
     assert samples.probabilities[7:14].tolist() == [0, 0, 0.5, 0, 0.5, 0, 0]
 
 
 def test_games_without_any_full_search_are_no_samples():
-    games, _ = samples_of(ConnectFour(), 2)
+    games = searched_game(ConnectFour(), 2)
     games.positions["full"] = 0
-    assert len(make_samples(games, search=SearchSettings(), trainer=TrainerSettings()).wdl) == 0
+    assert len(samples_of(games).wdl) == 0
 
 
 def test_a_visit_count_target_is_the_share_of_the_visits():
-    games, samples = samples_of(ConnectFour(), 1)
+    games = searched_game(ConnectFour(), 1)
     games.positions["search"] = PUCT
-    samples = make_samples(games, search=SearchSettings(), trainer=TrainerSettings())
-    assert samples.probabilities == pytest.approx(games.moves["visits"] / games.moves["visits"].sum())
+    assert samples_of(games).probabilities == pytest.approx(games.moves["visits"] / games.moves["visits"].sum())
 
 
 def test_where_all_moves_lose_the_search_still_teaches_a_policy():
-    games, _ = samples_of(ConnectFour(), 1)
+    games = searched_game(ConnectFour(), 1)
     games.positions["proven"], games.moves["q"] = PROVEN_LOSS, -1
-    samples = make_samples(games, search=SearchSettings(), trainer=TrainerSettings())
-    assert samples.probabilities == pytest.approx(np.full(7, 1 / 7))
+    assert samples_of(games).probabilities == pytest.approx(np.full(7, 1 / 7))
 
 
 @given(st.integers(0, 2**32 - 1))
 def test_a_sampled_position_is_an_image_of_a_recorded_one_with_its_policy(seed: int):
     start = Othello(size=6)
-    games, samples = samples_of(start, 12, seed % 5)
-    window = Window(start)
-    window.add("a", samples, size=1000)
+    games, window = searched_game(start, 12, seed % 5), Window(start)
+    window.add("a", samples_of(games), size=1000)
     batch = window.sample(16, np.random.default_rng(seed))
     images = {}
     for i in range(0, 12, 2):
-        first = int(games.positions["num_legal"][:i].sum())
-        row = games.moves[first : first + int(games.positions["num_legal"][i])]
-        observation = games.observations[i]
         for planes, actions in [(np.arange(72), np.arange(37)), *start.symmetries()]:
-            image = observation.ravel()[planes].astype(np.float32)
-            images.setdefault(image.tobytes(), []).append(set(actions[row["action"]].tolist()))
+            image = games.observations[i].ravel()[planes].astype(np.float32)
+            images.setdefault(image.tobytes(), []).append(set(actions[moves_of(games, i)["action"]].tolist()))
     for observation, legal, policy in zip(batch.observations, batch.legal, batch.policy, strict=True):
         assert set(np.flatnonzero(legal).tolist()) in images[observation.tobytes()]
         assert policy.sum() == pytest.approx(1, abs=1e-5)
@@ -197,16 +181,14 @@ def test_the_window_lets_the_oldest_segments_go_and_keeps_enough():
     start = ConnectFour()
     window = Window(start)
     for i in range(10):
-        window.add(str(i), samples_of(start, 8, i)[1], size=10)
+        window.add(str(i), samples_of(searched_game(start, 8, i)), size=10)
     assert window.names == ["7", "8", "9"]
     assert len(window) == 12
 
 
 def test_the_window_is_everything_at_first_and_then_grows_as_a_power():
     sizes = [window_size(n, smallest=1000, growth=0.4, exponent=0.75) for n in (0, 1000, 1001, 16_000)]
-    assert sizes[:2] == [1000, 1000]
-    assert sizes[2] == 1000  # 1000.4
-    assert sizes[3] == int(1000 * (1 + 0.4 * (16**0.75 - 1) / 0.75)) == 4733
+    assert sizes == [1000, 1000, 1000, int(1000 * (1 + 0.4 * (16**0.75 - 1) / 0.75))]  # the third is 1000.4
 
 
 def test_the_ledger_allows_the_ratio_and_no_more():
@@ -225,7 +207,6 @@ def test_the_ledger_allows_the_ratio_and_no_more():
 def test_credit_beyond_the_cap_is_given_up_and_counted():
     ledger = Ledger()
     ledger.earn(1000, ratio=8)
-    ledger.cap(3000)
-    assert (ledger.skipped, ledger.credit) == (5000, 3000)
-    ledger.cap(3000)
+    for _ in range(2):
+        ledger.cap(3000)
     assert (ledger.skipped, ledger.credit) == (5000, 3000)
