@@ -15,9 +15,9 @@ from trainer.loop import Trainer
 
 
 @contextmanager
-def training(run: Run, *, steps: int = 1) -> Iterator[Trainer]:
+def training(run: Run, *, steps: int = 1, devices: int = 1) -> Iterator[Trainer]:
     """A trainer that has read all segments and made some steps."""
-    with closing(Trainer(run, device="cpu")) as trainer:
+    with closing(Trainer(run, device="cpu", devices=devices)) as trainer:
         trainer.ingest()
         for _ in range(steps):
             trainer.train_step()

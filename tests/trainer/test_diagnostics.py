@@ -113,14 +113,7 @@ def test_learning_is_not_judged_before_there_has_been_time_to_learn_or_on_few_ga
 
 
 def test_games_are_not_judged_before_there_are_enough():
-    few = {
-        "games": guard.NEWEST_GAMES - 1,
-        "openings": 1,
-        "drawn": 1.0,
-        "truncated": 1.0,
-        "moved": (1, 0),
-        "won": (0, 0),
-    }
+    few = {"games": guard.NEWEST_GAMES - 1, "openings": 1, "drawn": 1, "truncated": 1, "moved": (1, 0), "won": (0, 0)}
     assert diagnose("nim", [measured(statistics=few)]) is None
     assert diagnose("nim", [measured(consistency={"legal": Agreement(compared=2, different=2)})]) is None
 
