@@ -4,13 +4,15 @@ from typing import Any
 
 import numpy as np
 
+from plyzero.rules.game import Game
 from plyzero.run.records import Games
 from plyzero.settings import SearchSettings, TrainerSettings
 from trainer.targets import Samples, make_samples
 
 
-def samples_of(games: Games) -> Samples:
-    return make_samples(games, search=SearchSettings(), trainer=TrainerSettings())
+def samples_of(games: Games, start: Game | None = None) -> Samples:
+    """What is learned of games; with `start`, points and final boards as well."""
+    return make_samples(games, search=SearchSettings(), trainer=TrainerSettings(), start=start)
 
 
 def made_up(observations: np.ndarray, wdl: Any, policy: Any, **more: np.ndarray) -> Samples:
