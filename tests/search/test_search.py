@@ -3,6 +3,7 @@
 One simulation adds one visit; values are for the player to move; slots share nothing; what is proven is exact.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -16,7 +17,7 @@ from games.tic_tac_toe import TicTacToe
 from plyzero.check.template.tic_tac_toe import TicTacToe as PlainTicTacToe
 from plyzero.errors import UserError
 from plyzero.search import storage
-from plyzero.search.evaluators import Evaluation, Rollouts, Uniform
+from plyzero.search.evaluators import Evaluation, EvaluationBatch, Rollouts, Uniform
 from plyzero.search.gumbel import considered_visits, improved_policy, mixed_value, transformed_q
 from plyzero.search.policy import policy_target
 from plyzero.search.selection import select_gumbel, select_gumbel_root, select_puct
@@ -117,11 +118,8 @@ def test_puct_visits_the_best_prior_first_and_then_the_best_score():
     # The root is worth 0.2 - 0.3 = -0.1 and each child, seen from it, +0.1. c = 1.25, priors 1/9.
     # All untried are worth the root's mean, which the child's +0.1 pulls up to 0; the first child then scores
     # 0.1 + 1.25 · √2 / 9 / 2 = 0.198 and the untried 0 + 1.25 · √2 / 9 = 0.196: it is tried again.
-    evaluate = Constant(9, 0.2, 0.5, 0.3)
-    tree = grown(TicTacToe(), evaluate, 1, "puct")
-    assert list(tree["moves"]) == ["a1"]
-    assert tree["value"] == pytest.approx(0)
-    assert grown(TicTacToe(), evaluate, 2, "puct")["moves"]["a1"]["visits"] == 2
+    found = result_of(TicTacToe(), Constant(9, 0.2, 0.5, 0.3), 2, "puct")
+    assert found.visits.tolist() == [2] + [0] * 8
 
 
 # --- Gumbel, by hand ---
@@ -220,11 +218,9 @@ def test_the_table_of_visits_is_sequential_halving(considered, simulations):
 
 
 def test_gumbel_visits_the_moves_of_the_root_by_the_table():
-    root = result_of(ConnectFour(), Hashed(7), 42, "gumbel", max_considered_actions=4)
     # 4 actions, 2 phases: 42 // 8 = 5 visits each, then two at a time with 42 // 4 = 10 and one with what is left.
-    assert sorted(root.visits) == [0, 0, 0, 5, 5, 16, 16]
-    root = result_of(ConnectFour(), Hashed(7), 42, "gumbel", max_considered_actions=1)
-    assert sorted(root.visits) == [0] * 6 + [42]
+    for considered, visits in ((4, [0, 0, 0, 5, 5, 16, 16]), (1, [0] * 6 + [42])):
+        assert sorted(result_of(ConnectFour(), Hashed(7), 42, max_considered_actions=considered).visits) == visits
 
 
 # --- values and whose they are ---
@@ -336,8 +332,7 @@ def tic_tac_toe_states():
 
 
 def mistakes(positions, roots):
-    memo = {}
-    count = 0
+    memo, count = {}, 0
     for position, root in zip(positions, roots, strict=True):
         values = toys.move_values(position, memo)
         assert root.proven in (UNPROVEN, max(values.values()))
@@ -366,15 +361,12 @@ def test_gumbel_plays_tic_tac_toe_perfectly_with_a_visit_a_move(tic_tac_toe_stat
 def test_what_is_proven_of_tic_tac_toe_is_true(tic_tac_toe_states, kind):
     memo = {}
     roots = search(tic_tac_toe_states, Hashed(9), simulations=100, settings=SearchSettings(algorithm=kind))
-    proven = 0
-    for position, root in zip(tic_tac_toe_states, roots, strict=True):
-        if root.proven != UNPROVEN:
-            proven += 1
-            values = toys.move_values(position, memo)
-            assert root.proven == root.value == max(values.values())
-            favoured = {int(action) for action, p in zip(root.actions, root.policy, strict=True) if p > 0}
-            assert all(values[action] == root.proven for action in favoured)
-    assert proven > 2000
+    proven = [each for each in zip(tic_tac_toe_states, roots, strict=True) if each[1].proven != UNPROVEN]
+    for position, root in proven:
+        values = toys.move_values(position, memo)
+        assert root.proven == root.value == max(values.values())
+        assert {values[action] for action in root.actions[root.policy > 0].tolist()} == {root.proven}
+    assert len(proven) > 2000
 
 
 # --- what the evaluator is asked ---
@@ -417,9 +409,9 @@ def test_logits_of_illegal_actions_count_for_nothing():
 def test_a_search_without_simulations_returns_the_network_s_evaluation():
     position = toys.after(TicTacToe(), "b2 a1")
     root = search([position], Hashed(9), simulations=0)[0]
-    logits, wdl = Hashed(9)(type("L", (), {"observations": np.array([position.observe()])}))
+    logits, wdl = Hashed(9)(EvaluationBatch(np.array([position.observe()]), list))
     legal = list(position.legal_actions())
-    prior = np.exp(logits[0, legal] - logits[0, legal].max())
+    prior = np.exp(logits[0, legal])
     assert root.policy == pytest.approx(prior / prior.sum(), rel=1e-5)
     assert root.best_action() == legal[int(np.argmax(prior))]
     assert root.value == root.network_value == pytest.approx(wdl[0, 0] - wdl[0, 2])
@@ -432,26 +424,21 @@ def test_a_search_without_simulations_returns_the_network_s_evaluation():
 
 def test_what_a_slot_finds_does_not_depend_on_its_neighbours_or_its_past():
     start = ConnectFour()
-    jobs = [
-        (toys.after(start, moves), kind, simulations)
-        for moves in ("", "4", "4 4 5 5 6 6", "1 2 1 2 1", "3 3 4 5 4 6")
-        for kind in KINDS
-        for simulations in (1, 17, 60)
-    ]
-    evaluate = Hashed(7)
-    alone = [grown(position, evaluate, simulations, kind) for position, kind, simulations in jobs]
+    positions = [toys.after(start, moves) for moves in ("", "4", "4 4 5 5 6 6", "1 2 1 2 1", "3 3 4 5 4 6")]
+    jobs, evaluate = list(itertools.product(positions, (1, 17, 60), KINDS)), Hashed(7)
     slots = SearchSlots(start, SearchSettings(), slots=4, simulations=60)
     waiting, running, found = list(range(len(jobs))), {}, {}
     while len(found) < len(jobs):
         for slot in range(4):
             if slot not in running and waiting:
                 running[slot] = waiting.pop(0)
-                position, kind, simulations = jobs[running[slot]]
+                position, simulations, kind = jobs[running[slot]]
                 slots.begin(slot, position, simulations=simulations, algorithm=kind)
         for slot in slots.run(evaluate):
             found[running.pop(slot)] = tree_of(slots, start, slot)
             slots.idle(slot)
-    assert [found[i] for i in range(len(jobs))] == alone
+    for i, (position, simulations, kind) in enumerate(jobs):
+        assert found[i] == grown(position, evaluate, simulations, kind)
     assert slots.run(evaluate) == []
 
 
@@ -469,14 +456,14 @@ def test_room_for_edges_grows_and_nothing_is_lost(start, kind, monkeypatch):
     room = slots.trees.edges.shape[1]
     for slot in range(3):
         slots.begin(slot, start, simulations=60 - 25 * slot)
-    found = {}
-    while len(found) < 3:
+    done = 0
+    while done < 3:
         for slot in slots.run(Hashed(600)):
-            found[slot] = tree_of(slots, start, slot)
+            expected = grown(start, Hashed(600), 60 - 25 * slot, kind, capacity=1000)
+            assert tree_of(slots, start, slot) == expected
             slots.idle(slot)
+            done += 1
     assert room < slots.trees.edges.shape[1]
-    for slot in range(3):
-        assert found[slot] == grown(start, Hashed(600), 60 - 25 * slot, kind, capacity=1000)
 
 
 @both_kinds
@@ -538,11 +525,6 @@ def test_the_policy_gives_nothing_to_a_move_known_to_lose_unless_all_do(data, n,
     if of_root != UNPROVEN:
         assert (policy[proven != of_root] == 0).all()
         assert np.allclose(policy[proven == of_root], 1 / (proven == of_root).sum())
-
-
-def test_the_puct_policy_is_the_share_of_the_visits():
-    root = result_of(ConnectFour(), Hashed(7), 50, "puct")
-    assert root.policy == pytest.approx(root.visits / 50)
 
 
 def test_the_gumbel_policy_is_the_improved_policy_of_the_root():
