@@ -79,7 +79,7 @@ def test_the_trunk_and_the_first_convolution_of_each_head_have_8_bits():
 
 @pytest.mark.parametrize("value_head", ["dense", "pooled"])
 def test_pooling_over_the_board_has_8_bits_and_a_convolution_that_ends_a_head_has_32(value_head: str):
-    game = load_game("tests.helpers.planes:PlanesGo(size=5)")
+    game = load_game("go(size=5)")
     network = make_network(NetworkSettings(blocks=2, channels=8, value_head=value_head, points=True), game.start)
     torch.nn.init.normal_(network.tower[1].bias.weight)  # without it pooling does nothing
     seen = reachable_observations(game)
