@@ -10,8 +10,7 @@ import numpy as np
 from plyzero.rules.chance import is_chance
 from plyzero.rules.compiled_game import ONGOING, CompiledGame
 from plyzero.rules.game import DRAW, Game, Outcome
-from plyzero.search.evaluators import Evaluation
-from tests.helpers.toys import all_positions, solve
+from tests.helpers.toys import Exact, all_positions
 
 GOAL = 7
 CHANCES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)
@@ -183,16 +182,8 @@ class ManySided(Game):
         return np.zeros((1, 1, 1))
 
 
-class Knowing:
-    """An evaluator that knows the expected result of every leaf, and no move from another."""
-
-    def __init__(self, num_actions: int = 2):
-        self.num_actions, self.memo = num_actions, {}
-
-    def __call__(self, leaves):
-        values = np.array([solve(each, self.memo) for each in leaves.positions()], np.float32)
-        wdl = np.stack([(1 + values) / 2, np.zeros_like(values), (1 - values) / 2], axis=1)
-        return Evaluation(np.zeros((len(values), self.num_actions), np.float32), wdl)
+Knowing = Exact
+"""The values of positions before a roll are expectations."""
 
 
 def decisions(start):

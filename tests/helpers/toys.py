@@ -7,6 +7,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -341,18 +342,17 @@ def after(start: Game, moves: str) -> Game:
 
 
 class Exact:
-    """An evaluator that knows the value of every leaf, and no move from another."""
+    """An evaluator that knows the value of every leaf, from `value_of` if it is given, and no move from another."""
 
-    def __init__(self, num_actions: int):
+    def __init__(self, num_actions: int, value_of: Callable[[Game], float] | None = None):
         self.num_actions = num_actions
         self.memo: dict[Any, float] = {}
+        self.value_of = value_of or (lambda position: solve(position, self.memo))
 
     def __call__(self, leaves: EvaluationBatch) -> Evaluation:
-        positions = leaves.positions()
-        wdl = np.zeros((len(positions), 3), np.float32)
-        for i, position in enumerate(positions):
-            wdl[i, 1 - int(solve(position, self.memo))] = 1
-        return Evaluation(np.zeros((len(positions), self.num_actions), np.float32), wdl)
+        values = np.array([self.value_of(each) for each in leaves.positions()], np.float32)
+        wdl = np.stack([np.maximum(values, 0), 1 - abs(values), np.maximum(-values, 0)], axis=1)
+        return Evaluation(np.zeros((len(values), self.num_actions), np.float32), wdl)
 
 
 class Hashed:

@@ -4,28 +4,16 @@ import numpy as np
 import pytest
 
 from games.pig import HOLD, ROLL, Pig
-from plyzero.search.evaluators import Evaluation
 from plyzero.search.slots import search
 from plyzero.search.tree import MAX_IN_FULL, NO_NODE, UNPROVEN
 from plyzero.settings import SearchSettings
-from tests.helpers.dice import Knowing, ManySided, PlainRace, Race, Tosses, decisions, points_of, solve_pig
+from tests.helpers.dice import ManySided, PlainRace, Race, Tosses, decisions, points_of, solve_pig
 from tests.helpers.searches import both_kinds, nodes_of, result_of, searched
-from tests.helpers.toys import Hashed, after_move
+from tests.helpers.toys import Exact, Hashed, after_move
 
 GOAL = 20
 
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
-
-
-class PigTable:
-    """An evaluator that looks the value of a position of pig up in the solution, and knows no move from another."""
-
-    def __init__(self):
-        self.won = solve_pig(GOAL)
-
-    def __call__(self, leaves):
-        won = np.array([self.won[points_of(each)] for each in leaves.positions()], np.float32)
-        return Evaluation(np.zeros((len(won), 2), np.float32), np.stack([won, 0 * won, 1 - won], axis=1))
 
 
 def pig(own: int, other: int, turn: int) -> Pig:
@@ -36,8 +24,8 @@ def pig(own: int, other: int, turn: int) -> Pig:
 
 @both_kinds
 def test_under_a_table_the_backed_up_expectation_is_the_closed_form(kind):
-    table = PigTable()
-    won = table.won
+    won = solve_pig(GOAL)
+    table = Exact(2, lambda position: 2 * won[points_of(position)] - 1)
     positions = [pig(own, other, turn + 1) for own, other, turn in np.argwhere(won[:, :, 1:] > 0)[::37]]
     settings = SearchSettings(algorithm=kind, all_rolls=True)
     found = search(positions, table, simulations=2, settings=settings)
@@ -85,11 +73,10 @@ def is_settled(slots, edges):
 
 def test_a_simulation_stays_in_its_slot_until_each_roll_has_one_evaluation():
     position, batches = pig(0, 0, 2), []
-    table = PigTable()
 
     def evaluate(leaves):
         batches.append(len(leaves.observations))
-        return table(leaves)
+        return Hashed(2)(leaves)
 
     slots = searched(position, evaluate, 2, "puct", all_rolls=True)
     assert batches == [1] * (1 + 1 + 6)  # the root, hold, and six rolls
@@ -101,7 +88,7 @@ def test_the_error_of_a_move_before_a_roll_falls():
     """Every leaf is known exactly, so all error is the rolls': of a throw's value, judged by few simulations."""
     start, errors = Tosses(), {}
     for all_rolls in (False, True):
-        found = [(result_of(each, Knowing(1), 3, all_rolls=all_rolls), each) for each in decisions(start)]
+        found = [(result_of(each, Exact(1), 3, all_rolls=all_rolls), each) for each in decisions(start)]
         wrong = [result.q[0] - after_move(each, 0, {}) for result, each in found if result.proven == UNPROVEN]
         errors[all_rolls] = np.square(wrong).mean()
         assert len(wrong) > 10

@@ -11,9 +11,9 @@ from plyzero.rules.chance import chances_of, first_decision, is_chance, possible
 from plyzero.search.evaluators import Rollouts
 from plyzero.search.selection import select_chance
 from plyzero.search.tree import EDGE, NO_NODE, NODE, UNPROVEN
-from tests.helpers.dice import Knowing, PlainRace, Race, decisions
+from tests.helpers.dice import PlainRace, Race, decisions
 from tests.helpers.searches import both_kinds, nodes_of, result_of, searched
-from tests.helpers.toys import Hashed, after_move, solve
+from tests.helpers.toys import Exact, Hashed, after_move, solve
 
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
 
@@ -56,7 +56,7 @@ def test_a_throw_whose_ends_are_all_proven_is_worth_its_expectation_at_the_root(
 
 @both_kinds
 def test_if_leaves_are_known_so_are_the_best_move_and_what_it_is_worth(kind):
-    evaluate, clear = Knowing(), 0
+    evaluate, clear = Exact(2), 0
     for position in decisions(Race()):
         exact = [after_move(position, action, evaluate.memo) for action in (0, 1)]
         found = result_of(position, evaluate, 200, kind)
