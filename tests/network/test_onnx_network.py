@@ -6,7 +6,8 @@ import sys
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -23,7 +24,7 @@ from plyzero.search.evaluators import EvaluationBatch
 from plyzero.settings import SearchSettings, TrainerSettings, parse_stored_settings
 from plyzero.testing import EvaluatorContract
 from tests.helpers.runs import small_run
-from trainer.export import untrained
+from trainer.export import untrained, with_metadata
 
 GAME = load_game("connect-four")
 
@@ -108,50 +109,44 @@ def test_two_threads_may_use_one_network_on_a_gpu(plain: Network, pretended: Net
             assert np.allclose(evaluation.logits, plain(batch).logits, atol=0.01)
 
 
-class Recorded(onnxruntime.InferenceSession):
-    """A session that notes the options of its first provider, of which it may refuse some, and its batches."""
-
-    options: ClassVar[list[dict]] = []
-    sizes: ClassVar[list[int]] = []
-    refused = ""
-
-    def __init__(self, content: bytes, *arguments: Any, providers: list, **others: Any) -> None:
-        if isinstance(providers[0], tuple):
-            self.options.append(providers[0][1])
-            if self.refused in providers[0][1]:
-                raise RuntimeError(f"unknown option {self.refused}")
-        super().__init__(content, *arguments, providers=[CPU], **others)
-
-    def run(self, outputs: Any, inputs: dict, options: Any = None) -> Any:
-        self.sizes.append(len(inputs["observations"]))
-        return super().run(outputs, inputs, options)
-
-
 @pytest.fixture
-def recorded(monkeypatch: pytest.MonkeyPatch) -> type[Recorded]:
+def recorded(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The options of the first provider of every session, of which one may be refused, and the sizes of batches."""
+    notes = SimpleNamespace(options=[], sizes=[], refused="")
+
+    class Recorded(onnxruntime.InferenceSession):
+        def __init__(self, content: bytes, *arguments: Any, providers: list, **others: Any) -> None:
+            if isinstance(providers[0], tuple):
+                notes.options.append(providers[0][1])
+                if notes.refused in providers[0][1]:
+                    raise RuntimeError(f"unknown option {notes.refused}")
+            super().__init__(content, *arguments, providers=[CPU], **others)
+
+        def run(self, outputs: Any, inputs: dict, options: Any = None) -> Any:
+            notes.sizes.append(len(inputs["observations"]))
+            return super().run(outputs, inputs, options)
+
     monkeypatch.setattr(onnx_network, "GPU", CPU)
     assert onnx_network.has_gpu()  # which is tried once, with a session of its own
     monkeypatch.setattr(onnx_network.onnxruntime, "InferenceSession", Recorded)
-    for name, value in {"options": [], "sizes": [], "refused": ""}.items():
-        monkeypatch.setattr(Recorded, name, value)
-    return Recorded
+    return notes
 
 
-def test_cudnn_does_not_time_its_algorithms_for_every_shape(content: bytes, recorded: type[Recorded]):
+def test_cudnn_does_not_time_its_algorithms_for_every_shape(content: bytes, recorded: SimpleNamespace):
     loaded(content)
     assert recorded.options == [{"cudnn_conv_algo_search": "HEURISTIC", "prefer_nhwc": "1"}]
 
 
 @pytest.mark.parametrize(("refused", "precision"), [("prefer_nhwc", "half"), ("cudnn_conv_algo_search", "single")])
-def test_an_option_that_is_not_known_is_left_out(plain, content: bytes, recorded, monkeypatch, refused, precision):
-    monkeypatch.setattr(recorded, "refused", refused)
+def test_an_option_that_is_not_known_is_left_out(plain: Network, content: bytes, recorded, refused, precision):
+    recorded.refused = refused
     network = loaded(content)
     assert len(recorded.options) == 2
     is_exact = np.array_equal(network(some_leaves(64)).logits, plain(some_leaves(64)).logits)
     assert is_exact == (precision == "single")  # without any option that is taken, on the CPU
 
 
-def test_a_gpu_sees_few_shapes_and_each_of_them_before_the_model_is_used(content: bytes, recorded: type[Recorded]):
+def test_a_gpu_sees_few_shapes_and_each_of_them_before_the_model_is_used(content: bytes, recorded: SimpleNamespace):
     network = loaded(content, largest=200)
     assert recorded.sizes == [64, 64, 128, 256]
     recorded.sizes.clear()
@@ -206,11 +201,7 @@ def test_without_a_gpu_nothing_of_its_code_is_imported(content: bytes):
 
 def with_settings(content: bytes, text: str) -> Network:
     """Return the model as a network, with `text` as the settings in its metadata."""
-    model = onnx.load_model_from_string(content)
-    for entry in model.metadata_props:
-        if entry.key == "settings":
-            entry.value = text
-    return loaded(model.SerializeToString())
+    return loaded(with_metadata(content, "settings", text))
 
 
 def test_search_settings_of_version_0_1_are_read_by_their_old_names(content: bytes):
