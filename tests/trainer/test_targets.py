@@ -1,5 +1,7 @@
 """Targets, window and ledger: what is learned of a record, worked out by hand."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,53 +20,59 @@ from trainer.ledger import Ledger
 from trainer.targets import value_targets
 from trainer.window import Window, window_size
 
+Ply = tuple[int, float, float] | tuple[int, float, float, int]
 
-def one_game(winner: int, plies: list[tuple[int, float, float, int]]) -> tuple[np.ndarray, np.ndarray]:
-    """A game from (player to move, root value, root draw, proven) per ply."""
+
+def one_game(winner: int, plies: list[Ply]) -> tuple[np.ndarray, np.ndarray]:
+    """A game from (player to move, root value, root draw) per ply, and what is proven, if anything is."""
     games = np.zeros(1, GAME)
     games["positions"], games["winner"] = len(plies), winner
     positions = np.zeros(len(plies), POSITION)
     positions["search"] = positions["full"] = positions["model_fence"] = 1
-    for field, values in zip(("to_play", "root_value", "root_draw", "proven"), zip(*plies, strict=True), strict=True):
-        positions[field] = values
+    for record, ply in zip(positions, plies, strict=True):
+        record["to_play"], record["root_value"], record["root_draw"], record["proven"] = (*ply, UNPROVEN)[:4]
     return games, positions
 
 
-def test_the_value_target_is_the_outcome_for_the_player_to_move():
-    games, positions = one_game(1, [(0, 0.9, 0, UNPROVEN), (1, 0.9, 0, UNPROVEN), (1, 0.9, 0, UNPROVEN)])
-    assert value_targets(games, positions, 0.0, 0.9).tolist() == [[0, 0, 1], [1, 0, 0], [1, 0, 0]]
-    games["winner"] = DRAW
-    assert value_targets(games, positions, 0.0, 0.9).tolist() == [[0, 1, 0]] * 3
+WON, LOST, DRAWN = (1, 0), (-1, 0), (0, 1)
+SURE = [(0, 0.9, 0), (1, 0.9, 0), (1, 0.9, 0)]
+LEVEL = [(0, 0, 0), (1, 0, 0), (0, 0, 0)]
+PROVEN_AT_1 = [(0, 0.0, 0), (0, 1.0, 0, PROVEN_WIN), (1, 0.3, 0)]
+PROVEN_AT_2 = [(1, 0, 0), (1, 0, 0), (1, 1, 0, PROVEN_WIN)]
+# G_2 = 0.6; G_1 = 0.5 * -0.4 + 0.5 * 0.6 = 0.1 (the same player moves twice); G_0 = 0.5 * 0.2 - 0.5 * 0.1 = 0.05
+# D_2 = 0.0; D_1 = 0.15; D_0 = 0.5 * 0.1 + 0.5 * 0.15 = 0.125
+UNSURE, AHEAD = [(0, 0.2, 0.1), (1, -0.4, 0.3), (1, 0.6, 0.0)], np.array([(0.05, 0.125), (0.1, 0.15), (0.6, 0)])
+TARGETS = {
+    "the outcome for the player to move": (1, SURE, (0, 0.9), None, [LOST, WON, WON]),
+    "a draw": (DRAW, SURE, (0, 0.9), None, [DRAWN] * 3),
+    "what the search saw ahead": (0, UNSURE, (1, 0.5), None, AHEAD),
+    "a share of it": (0, UNSURE, (0.25, 0.5), None, 0.25 * AHEAD + 0.75 * np.array([WON, LOST, LOST])),
+    # Before the proof: half the outcome, a loss; half the proven win ahead.
+    "a proven value, whatever the game made of it": (1, PROVEN_AT_1, (0.5, 1), None, [(0, 0), WON, (0.65, 0)]),
+    "what the search saw of a game given up": (ONGOING, [(0, 0.5, 0.2)], (0, 0.9), None, [(0.5, 0.2)]),
+    # Player 0 won by 1; its luck from each move on is 0.75, 0.5, 1.
+    "the outcome without luck": (0, LEVEL, (0, 0.9), [0.25, -0.5, 1], [(0.25, 0), (-0.5, 0), (0, 0)]),
+    # G_1 = -0.4; G_0 = 0.5 * 0.2 + 0.5 * (0.4 - 0.6) = 0; the luck after the last move has nothing behind it.
+    "the value ahead without luck": (ONGOING, UNSURE[:2], (1, 0.5), [0.6, 0.7], [(0, 0.2), (-0.4, 0.3)]),
+    # Player 1 drew though player 0 was lucky: worth 3.25, which is cut to 1, and 0.25.
+    "a probability, whatever the luck": (DRAW, PROVEN_AT_2, (0, 0.9), [3, 0.25, 0], [WON, (0.25, 0.75), WON]),
+}
+"""The winner and the plies, the weight of the search and lambda, the luck; the value and the draw of every target."""
 
 
-def test_the_search_part_looks_ahead_by_lambda():
-    games, positions = one_game(0, [(0, 0.2, 0.1, UNPROVEN), (1, -0.4, 0.3, UNPROVEN), (1, 0.6, 0.0, UNPROVEN)])
-    # G_2 = 0.6; G_1 = 0.5 * -0.4 + 0.5 * 0.6 = 0.1 (the same player moves twice); G_0 = 0.5 * 0.2 - 0.5 * 0.1 = 0.05
-    # D_2 = 0.0; D_1 = 0.15; D_0 = 0.5 * 0.1 + 0.5 * 0.15 = 0.125
-    wdl = value_targets(games, positions, 1.0, 0.5)
-    assert wdl[:, 0] - wdl[:, 2] == pytest.approx([0.05, 0.1, 0.6], abs=1e-6)
-    assert wdl[:, 1] == pytest.approx([0.125, 0.15, 0.0], abs=1e-6)
-    assert wdl.sum(axis=1) == pytest.approx(1, abs=1e-6)
-    mixed = value_targets(games, positions, 0.25, 0.5)
-    assert mixed[0] == pytest.approx(0.25 * wdl[0] + 0.75 * np.array([1, 0, 0]), abs=1e-6)
-
-
-def test_a_proven_value_is_the_target_whatever_the_game_made_of_it():
-    games, positions = one_game(1, [(0, 0.0, 0, UNPROVEN), (0, 1.0, 0, PROVEN_WIN), (1, 0.3, 0, UNPROVEN)])
-    wdl = value_targets(games, positions, 0.5, 1.0)
-    assert wdl[1].tolist() == [1, 0, 0]
-    assert wdl[0].tolist() == [0.5, 0, 0.5]  # half the outcome, a loss; half the proven win ahead
+@pytest.mark.parametrize(("winner", "plies", "weights", "luck", "expected"), TARGETS.values(), ids=TARGETS)
+def test_the_value_target_is(winner: int, plies: list[Ply], weights: tuple[float, float], luck: Any, expected: Any):
+    wdl = value_targets(*one_game(winner, plies), *weights, luck if luck is None else np.array(luck, np.float32))
+    assert wdl.sum(axis=1) == pytest.approx(1)
+    assert np.stack([wdl[:, 0] - wdl[:, 2], wdl[:, 1]], axis=1) == pytest.approx(np.array(expected), abs=1e-6)
 
 
 def test_a_search_without_a_model_teaches_only_proofs_and_results():
-    line = [(0, 0.0, 1.0, UNPROVEN), (1, -1.0, 0, PROVEN_LOSS), (0, 0.0, 1.0, UNPROVEN), (1, 0.0, 1.0, UNPROVEN)]
-    games, positions = one_game(1, line)
+    games, positions = one_game(1, [(0, 0.0, 1.0), (1, -1.0, 0, PROVEN_LOSS), (0, 0.0, 1.0), (1, 0.0, 1.0)])
     positions["model_fence"] = 0
-    wdl = value_targets(games, positions, 0.5, 0.9)
-    assert wdl[3].tolist() == [1, 0, 0]  # the outcome, although the search saw a draw
-    assert wdl[2].tolist() == [0, 0, 1]
-    assert wdl[1].tolist() == [0, 0, 1]  # proven
-    assert wdl[0].tolist() == [0.5, 0, 0.5]  # half the outcome, half the proof ahead
+    # Half the outcome, half the proof ahead; the proof; the outcome, although the search saw a draw.
+    expected = [[0.5, 0, 0.5], [0, 0, 1], [0, 0, 1], [1, 0, 0]]
+    assert value_targets(games, positions, 0.5, 0.9).tolist() == expected
     positions["model_fence"][2:] = 1  # a model came in mid-game: from there on its values count
     assert value_targets(games, positions, 0.5, 0.0)[2:, 1].tolist() == [0.5, 0.5]
     games["winner"] = DRAW
@@ -72,39 +80,8 @@ def test_a_search_without_a_model_teaches_only_proofs_and_results():
     assert value_targets(games, positions, 0.5, 0.9)[3].tolist() == [0, 1, 0]
 
 
-def test_a_game_given_up_teaches_only_what_its_searches_saw():
-    games, positions = one_game(ONGOING, [(0, 0.5, 0.2, UNPROVEN)])
-    assert value_targets(games, positions, 0.0, 0.9)[0] == pytest.approx([0.65, 0.2, 0.15])
-
-
-def test_the_luck_of_later_rolls_is_taken_out_of_the_outcome():
-    games, positions = one_game(0, [(0, 0, 0, UNPROVEN), (1, 0, 0, UNPROVEN), (0, 0, 0, UNPROVEN)])
-    luck = np.array([0.25, -0.5, 1.0], np.float32)  # for player 0
-    # Player 0 won by 1; the luck from each move on is 0.75, 0.5, 1.
-    wdl = value_targets(games, positions, 0.0, 0.9, luck)
-    assert wdl[:, 0] - wdl[:, 2] == pytest.approx([0.25, -0.5, 0.0])
-    assert wdl[:, 1].tolist() == [0, 0, 0]
-    assert wdl.sum(axis=1) == pytest.approx(1)
-
-
-def test_the_luck_of_the_next_roll_is_taken_out_of_the_value_ahead():
-    games, positions = one_game(ONGOING, [(0, 0.2, 0.1, UNPROVEN), (1, -0.4, 0.3, UNPROVEN)])
-    # G_1 = -0.4; G_0 = 0.5 * 0.2 + 0.5 * (0.4 - 0.6) = 0; the luck after the last move has nothing behind it
-    wdl = value_targets(games, positions, 1.0, 0.5, np.array([0.6, 0.7], np.float32))
-    assert wdl[:, 0] - wdl[:, 2] == pytest.approx([0.0, -0.4], abs=1e-6)
-    assert wdl[:, 1] == pytest.approx([0.2, 0.3], abs=1e-6)
-
-
-def test_a_target_without_luck_stays_a_probability():
-    games, positions = one_game(DRAW, [(1, 0, 0, UNPROVEN), (1, 0, 0, UNPROVEN), (1, 1, 0, PROVEN_WIN)])
-    luck = np.array([3.0, 0.25, 0], np.float32)
-    # Player 1 drew though player 0 was lucky: worth 3.25, which is cut to 1, and 0.25.
-    wdl = value_targets(games, positions, 0.0, 0.9, luck)
-    assert wdl == pytest.approx(np.array([[1, 0, 0], [0.25, 0.75, 0], [1, 0, 0]]))
-
-
 def test_random_opening_moves_carry_no_value():
-    games, positions = one_game(0, [(0, 0.0, 0, UNPROVEN), (1, -0.5, 0, UNPROVEN)])
+    games, positions = one_game(0, [(0, 0.0, 0), (1, -0.5, 0)])
     positions["search"][0] = 0
     assert value_targets(games, positions, 0.5, 0.9)[0].tolist() == [0, 0, 0]
 
