@@ -74,31 +74,6 @@ def test_devices_that_are_not_there_are_refused_before_a_lease_is_taken(tmp_path
     assert list(run.trainer.glob("fence-*")) == []
 
 
-OWN_PARTS = """
-import torch
-from torch import nn
-from trainer.loss import loss
-
-
-class Plain(nn.Module):
-    '''Without batch normalisation, so that a step on a batch is the same in one process and in two.'''
-
-    def __init__(self, observation_shape, num_actions, *, blocks, channels):
-        super().__init__()
-        self.hidden, self.policy, self.value = nn.Linear(18, 16), nn.Linear(16, 9), nn.Linear(16, 3)
-        self.never_used = nn.Parameter(torch.ones(5))
-
-    def forward(self, observations):
-        features = torch.relu(self.hidden(observations.flatten(1)))
-        return self.policy(features), self.value(features)
-
-
-def policy_alone(policy_logits, wdl_logits, **targets):
-    found = loss(policy_logits, wdl_logits, **targets)
-    return found._replace(total=loss(policy_logits, wdl_logits.detach(), **targets).total)
-"""
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """A run with games enough for many steps, whose gradients are not clipped."""
@@ -143,11 +118,9 @@ def test_gradients_are_the_mean_and_weights_are_equal(run: Run, tmp_path: Path, 
 
 
 @pytest.mark.slow
-def test_without_batch_normalisation_two_processes_make_the_step_of_one(run: Run, tmp_path: Path, monkeypatch):
-    (tmp_path / "own_shared.py").write_text(OWN_PARTS)
-    monkeypatch.chdir(tmp_path)  # where the other process finds the module
-    monkeypatch.syspath_prepend(str(tmp_path))
-    run = open_run(run.root, options=["network.module=own_shared:Plain", "trainer.loss=own_shared:policy_alone"])
+def test_without_batch_normalisation_two_processes_make_the_step_of_one(run: Run):
+    parts = "tests.helpers.own_parts"
+    run = open_run(run.root, options=[f"network.module={parts}:Plain", f"trainer.loss={parts}:policy_alone"])
     with training(run, steps=0, devices=2) as trainer:
         for step in range(3):
             batch = trainer.window.sample(32, np.random.default_rng(step))

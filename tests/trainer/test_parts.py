@@ -1,7 +1,6 @@
 """The parts that a run may replace: what does not fit is one sentence, and only the trainer imports them."""
 
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,114 +14,44 @@ from tests.helpers.runs import play_segment, small_run
 from trainer.loop import Trainer
 from trainer.parts import make_parts
 
-MODULE = """
-import torch
-from torch import nn
-from trainer.loss import loss
-from trainer.targets import mixed_targets
-
-
-class Fits(nn.Module):
-    logits = 9
-
-    def __init__(self, observation_shape, num_actions, *, blocks, channels):
-        super().__init__()
-        self.policy, self.value = nn.Linear(18, self.logits), nn.Linear(18, 3)
-
-    def forward(self, observations):
-        features = self.features(observations)
-        return self.policy(features), self.value(features)
-
-    def features(self, observations):
-        return observations.flatten(1)
-
-
-def with_other(**attributes):
-    return type("Other", (Fits,), attributes)
-
-
-Narrow = with_other(logits=8)
-OneOutput = with_other(forward=lambda self, observations: self.policy(observations.flatten(1)))
-Constant = with_other(forward=lambda self, observations: tuple(torch.zeros(len(observations), n) for n in (9, 3)))
-View = with_other(features=lambda self, observations: observations.view(-1, 18))
-Raises = with_other(features=lambda self, observations: observations.flatten(1) @ torch.ones(5))  # line 31
-NotInOnnx = with_other(features=lambda self, observations: torch.special.i0(observations.flatten(1)))
-OneBatchSize = with_other(features=lambda self, observations: observations.reshape(len(observations), 18))
-OtherArguments = with_other(__init__=lambda self, shape: None)
-
-
-def changed(function, change):
-    def changed_function(*arguments, **settings):
-        found = function(*arguments, **settings)
-        return found._replace(**change(found))
-
-    return changed_function
-
-
-loss_per_position = changed(loss, lambda found: {"total": found.total + torch.ones(3)})
-short_wdl = changed(mixed_targets, lambda found: {"wdl": found.wdl[:-1]})
-negative_wdl = changed(mixed_targets, lambda found: {"wdl": found.wdl - 0.5})
-numbers_for_a_mask = changed(mixed_targets, lambda found: {"is_sample": found.is_sample * 1})
-
-
-def a_function(*arguments, **settings):
-    return None
-
-
-def tuple_of_losses(*outputs, **targets):
-    return tuple(loss(*outputs, **targets))
-
-
-def one_argument(batch):
-    return loss(*batch)
-
-
-def sgd(parameters, settings):
-    return torch.optim.SGD(parameters, lr=1, momentum=0.5)
-
-
-def halving(step, settings):
-    return settings.learning_rate / 2**step
-"""
+PARTS = "tests.helpers.own_parts"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with a run with games in r, and the module own_parts, which can be imported."""
-    folder = tmp_path_factory.mktemp("own")
-    (folder / "own_parts.py").write_text(MODULE)
-    play_segment(small_run(folder / "r"), full=20)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
-        yield folder
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a run with games."""
+    run = small_run(tmp_path_factory.mktemp("own") / "r")
+    play_segment(run, full=20)
+    return run.root
 
 
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
         ("network.module=nowhere:Net", "there is no module 'nowhere' in this directory"),
-        ("network.module=own_parts:Missing", "module 'own_parts' has no class or function 'Missing'"),
+        ("network.module=own_parts:Missing", "own_parts' has no class or function 'Missing'"),
         ("network.module=own_parts:a_function", "own_parts:a_function is not a subclass of torch.nn.Module"),
         ("network.module=own_parts:OtherArguments", "TypeError: .* got an unexpected keyword argument 'blocks'"),
         ("network.module=own_parts:Narrow", r"\[\(3, 8\), \(3, 3\)\] for 3 positions, .* \[\(3, 9\), \(3, 3\)\]"),
         ("network.module=own_parts:OneOutput", r"forward\(\) returned Tensor, expected a tuple of two tensors"),
         ("network.module=own_parts:Constant", r"outputs of forward\(\) do not depend on any parameter"),
         ("network.module=own_parts:View", r"RuntimeError: view size is not compatible .* \(own_parts.py, line \d+\)"),
-        ("network.module=own_parts:Raises", r"RuntimeError: .* \(own_parts.py, line 31\)"),
+        ("network.module=own_parts:Raises", r"RuntimeError: .* \(own_parts.py, line 33\)"),
         ("network.module=own_parts:NotInOnnx", "i0"),
         ("network.module=own_parts:OneBatchSize", "own_parts:OneBatchSize: "),
         ("trainer.loss=own_parts:a_function", "expected trainer.loss.Losses of three tensors"),
         ("trainer.loss=own_parts:tuple_of_losses", "expected trainer.loss.Losses of three tensors"),
         ("trainer.loss=own_parts:loss_per_position", "three tensors without dimensions"),
         ("trainer.optimizer=own_parts:a_function", "expected a torch.optim.Optimizer, got NoneType"),
-        ("trainer.optimizer=own_parts:Missing", "module 'own_parts' has no class or function 'Missing'"),
+        ("trainer.optimizer=own_parts:Missing", "own_parts' has no class or function 'Missing'"),
         ("trainer.schedule=own_parts:a_function", "expected a learning rate, a finite float of at least 0, got None"),
         ("trainer.schedule=own_parts:one_argument", r"TypeError: one_argument\(\) takes 1 positional argument"),
         ("trainer.loss=own_parts:one_argument", r"TypeError: one_argument\(\) got an unexpected keyword argument"),
     ],
 )
-def test_an_unfit_part_is_one_sentence_before_training(option: str, sentence: str, folder: Path):
-    run = open_run(folder / "r", options=[option])
+def test_an_unfit_part_is_one_sentence_before_training(option: str, sentence: str, root: Path):
+    option = option.replace("own_parts", PARTS)
+    run = open_run(root, options=[option])
     before = sorted(run.trainer.iterdir())
     with pytest.raises(UserError, match=sentence) as raised:
         Trainer(run, device="cpu")
@@ -131,9 +60,9 @@ def test_an_unfit_part_is_one_sentence_before_training(option: str, sentence: st
     assert sorted(run.trainer.iterdir()) == before
 
 
-def test_an_optimiser_and_a_schedule_of_ones_own_make_the_steps(folder: Path):
-    options = ("trainer.optimizer=own_parts:sgd", "trainer.schedule=own_parts:halving")
-    run = small_run(folder / "optimised", "tic-tac-toe", *options)
+def test_an_optimiser_and_a_schedule_of_ones_own_make_the_steps(tmp_path: Path):
+    options = (f"trainer.optimizer={PARTS}:sgd", f"trainer.schedule={PARTS}:halving")
+    run = small_run(tmp_path / "r", "tic-tac-toe", *options)
     play_segment(run)
     with training(run, steps=3) as trainer:
         trainer.save()
@@ -153,8 +82,8 @@ def test_an_optimiser_and_a_schedule_of_ones_own_make_the_steps(folder: Path):
         ("numbers_for_a_mask", "returned is_sample of another type than bool"),
     ],
 )
-def test_unfit_targets_are_one_sentence(name: str, sentence: str, folder: Path):
-    run = open_run(folder / "r", options=[f"trainer.targets=own_parts:{name}"])
+def test_unfit_targets_are_one_sentence(name: str, sentence: str, root: Path):
+    run = open_run(root, options=[f"trainer.targets={PARTS}:{name}"])
     with closing(Trainer(run, device="cpu")) as trainer, pytest.raises(UserError, match=f"own_parts:{name} {sentence}"):
         trainer.ingest()
 
@@ -165,11 +94,11 @@ def test_a_name_of_no_class_is_refused_when_the_settings_are_read(tmp_path: Path
 
 
 @pytest.mark.parametrize("command", ["init", "train"])
-def test_an_unfit_part_is_refused_before_a_run_is_created(folder: Path, tmp_path: Path, command: str):
-    options = ("-o", "network.module=own_parts:Narrow", "-o", "network.channels=8", "-o", "network.blocks=1")
+def test_an_unfit_part_is_refused_before_a_run_is_created(tmp_path: Path, command: str):
+    options = ("-o", f"network.module={PARTS}:Narrow", "-o", "network.channels=8", "-o", "network.blocks=1")
     done = plyzero(command, "tic-tac-toe", "--run", str(tmp_path / "r"), *options)
     assert done.returncode == 2
-    assert "plyzero: network.module = own_parts:Narrow: forward() returned shapes [(3, 8), (3, 3)]" in done.stderr
+    assert f"plyzero: network.module = {PARTS}:Narrow: forward() returned shapes [(3, 8), (3, 3)]" in done.stderr
     assert not (tmp_path / "r").exists()
 
 
@@ -183,7 +112,7 @@ def test_only_the_trainer_imports_the_parts_that_a_run_names(tmp_path: Path):
         make_parts(run.game, run.settings)
 
 
-def test_the_default_parts_are_found_from_inside_a_run_directory(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(folder / "r")
+def test_the_default_parts_are_found_from_inside_a_run_directory(root: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(root)
     run = open_run(Path())
     assert type(make_parts(run.game, run.settings).network).__name__ == "ResidualNetwork"
