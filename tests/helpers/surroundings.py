@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 SITECUSTOMIZE = """
 import importlib, os, sys
@@ -42,6 +43,14 @@ def plyzero_without(
         return subprocess.run(
             command, cwd=cwd, input=text, capture_output=True, text=True, check=False, env=environment, timeout=600
         )
+
+
+def run_python(program: str, *arguments: str, **options: Any) -> str:
+    """Return what a program prints in a process of its own."""
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 def is_running(pid: int) -> bool:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -385,14 +382,3 @@ class Constant:
     def __call__(self, leaves: EvaluationBatch) -> Evaluation:
         n = len(leaves.observations)
         return Evaluation(np.zeros((n, self.num_actions), np.float32), np.repeat(self.wdl, n, axis=0))
-
-
-def without_compiler(module: str, function: str) -> str:
-    """Return what `function()` of a module of these tests prints in a process of its own, with the JIT off."""
-    code = f"import numba, {module} as module; assert numba.config.DISABLE_JIT; print(module.{function}())"
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()

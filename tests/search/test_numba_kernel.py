@@ -4,10 +4,7 @@ import os
 import pickle
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import llvmlite.binding as llvm
 import numba
@@ -18,6 +15,7 @@ from plyzero.rules.machine_code import CHECKSUM_BYTES, _directory_of, digest_of,
 from plyzero.search import numba_kernel
 from plyzero.search.numba_kernel import cached_njit, check_numba, is_compiled, kernel_digest
 from tests.helpers.compiling import COUNT_COMPILED
+from tests.helpers.surroundings import run_python
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -64,26 +62,17 @@ else:
 """
 
 
-def run_python(program: str, *arguments: str, **options: Any) -> str:
-    """Return what a program prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, **options
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def policy(copy: Path) -> tuple[str, bool]:
     """Return the policy that the kernel in `copy` makes, and whether its machine code came from the cache."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     environment |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}  # Python's cache believes in times
-    found, _, hits = run_python(POLICY, env=environment, cwd=copy).strip().rpartition(" ")
+    found, _, hits = run_python(POLICY, env=environment, cwd=copy).rpartition(" ")
     return found, hits != "0"
 
 
 def test_a_process_after_the_first_compiles_nothing():
-    if run_python(COUNTED) != "0\n":  # the first one
-        assert run_python(COUNTED) == "0\n"
+    if run_python(COUNTED) != "0":  # the first one
+        assert run_python(COUNTED) == "0"
 
 
 @pytest.mark.slow

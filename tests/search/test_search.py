@@ -5,6 +5,8 @@ One simulation adds one visit; values are for the player to move; slots share no
 
 import itertools
 import math
+import os
+import sys
 
 import numpy as np
 import pytest
@@ -26,6 +28,7 @@ from plyzero.search.tree import EDGE, GUMBEL, NODE, PROVEN_DRAW, PROVEN_LOSS, PR
 from plyzero.settings import SearchSettings
 from tests.helpers import toys
 from tests.helpers.searches import KINDS, both_kinds, result_of, searched, tree_of
+from tests.helpers.surroundings import run_python
 from tests.helpers.toys import Chain, Constant, Exact, Hashed, Plain, Relay, Wide, Written
 
 
@@ -596,7 +599,9 @@ def small_searches():
 
 
 def test_the_search_is_the_same_with_the_compiler_off():
-    assert toys.without_compiler(__name__, "small_searches") == small_searches()
+    program = f"import numba, {__name__} as module; assert numba.config.DISABLE_JIT; print(module.small_searches())"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert run_python(program, env=environment) == small_searches()
 
 
 @pytest.mark.parametrize(("logits", "wdl"), [((1, 8), (1, 3)), ((9,), (1, 3)), ((2, 9), (2, 3)), ((1, 9), (1, 2))])

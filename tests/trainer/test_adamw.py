@@ -1,13 +1,11 @@
 """AdamW without torch.optim's imports: the steps and the states are those of torch."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch import nn
 
 from plyzero.settings import TrainerSettings
+from tests.helpers.surroundings import run_python
 from trainer.learner import AdamW, adamw
 from trainer.state import pack_state, read_state
 
@@ -98,4 +96,4 @@ optimiser.load_state_dict(optimiser.state_dict())
 optimiser.zero_grad()
 assert "torch._dynamo" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+    run_python(code)
