@@ -360,8 +360,10 @@ def test_the_first_model_is_published_when_the_bootstrap_is_learned(run: Run):
     stop = threading.Event()
     with ThreadPoolExecutor() as threads:
         trainer = threads.submit(run_trainer, run, device="cpu", stop=stop)
-        wait_until(lambda: list_models(run.models) or trainer.done())
-        stop.set()
+        try:
+            wait_until(lambda: list_models(run.models) or trainer.done())
+        finally:
+            stop.set()
     trainer.result()
     network = load_newest(run.models, run.game)
     assert network.step == 25
