@@ -127,11 +127,7 @@ def test_where_chance_moves_nothing_is_searched():
 
 class EndlessRace(Race):
     def play(s, action):
-        if s["begun"] == 0:
-            s["begun"] = 1
-        elif s["thrown"] == 0:
-            s["thrown"] = action
-            s["to_play"] = 1 - s["to_play"]
+        s["begun"], s["thrown"] = 1, s["begun"]
 
 
 class PlainEndlessRace(PlainRace):

@@ -501,14 +501,13 @@ def test_visits_sum_to_the_simulations_and_the_policy_to_one_over_legal_moves(st
 @given(data=st.data(), n=st.integers(1, 12), kind=st.sampled_from([PUCT, GUMBEL]))
 def test_the_policy_gives_nothing_to_a_move_known_to_lose_unless_all_do(data, n, kind):
     def draw(element):
-        return data.draw(st.lists(element, min_size=n, max_size=n))
+        return np.array(data.draw(st.lists(element, min_size=n, max_size=n)))
 
-    proven = np.array(draw(st.sampled_from([PROVEN_LOSS, PROVEN_DRAW, PROVEN_WIN, UNPROVEN])))
-    visits = np.array(draw(st.integers(0, 500)))
+    proven, visits = draw(st.sampled_from([PROVEN_LOSS, PROVEN_DRAW, PROVEN_WIN, UNPROVEN])), draw(st.integers(0, 500))
     visits[(proven != UNPROVEN) & (visits == 0)] = 1
-    q = np.where(proven != UNPROVEN, proven, np.array(draw(st.floats(-0.99, 0.99))))
+    q = np.where(proven != UNPROVEN, proven, draw(st.floats(-0.99, 0.99)))
     q[visits == 0] = nan
-    prior = np.array(draw(st.floats(0, 1))) + 1e-12
+    prior = draw(st.floats(0, 1)) + 1e-12
     prior = (prior / prior.sum()).astype(np.float32)
     of_root = PROVEN_WIN if PROVEN_WIN in proven else max(proven)  # the largest is UNPROVEN
     network_value = data.draw(st.floats(-1, 1))

@@ -37,9 +37,7 @@ def check_exact(position, solver, *, shortest_line=2):
         if found.proven != 1:
             assert q == values[action]
         if q == found.proven and len(line) >= shortest_line:
-            outcome = after(position, line).outcome()
-            assert outcome is not None
-            assert outcome.value(position.to_play) == values[action]
+            assert after(position, line).outcome().value(position.to_play) == values[action]
 
 
 @pytest.mark.parametrize("name", ["tic-tac-toe", "connect-four(rows=4, columns=4)"])
