@@ -10,11 +10,7 @@ import numpy as np
 from plyzero.rules.chance import is_chance
 from plyzero.rules.compiled_game import ONGOING, CompiledGame
 from plyzero.rules.game import DRAW, Game, Outcome
-from plyzero.search.evaluators import Evaluation
-from plyzero.search.slots import SearchSlots
-from plyzero.search.tree import NO_NODE
-from plyzero.settings import SearchSettings
-from tests.helpers.toys import Hashed, all_positions, solve
+from tests.helpers.toys import Exact, all_positions
 
 GOAL = 7
 CHANCES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)
@@ -186,39 +182,13 @@ class ManySided(Game):
         return np.zeros((1, 1, 1))
 
 
-class Knowing:
-    """An evaluator that knows the expected result of every leaf, and no move from another."""
-
-    def __init__(self, num_actions: int = 2):
-        self.num_actions, self.memo = num_actions, {}
-
-    def __call__(self, leaves):
-        values = np.array([solve(each, self.memo) for each in leaves.positions()], np.float32)
-        wdl = np.stack([(1 + values) / 2, np.zeros_like(values), (1 - values) / 2], axis=1)
-        return Evaluation(np.zeros((len(values), self.num_actions), np.float32), wdl)
+Knowing = Exact
+"""The values of positions before a roll are expectations."""
 
 
 def decisions(start):
     """All unfinished positions in which a player moves."""
     return [each for each in all_positions(start) if each.outcome() is None and not is_chance(each)]
-
-
-def searched(position, kind, simulations, *, all_rolls=False):
-    settings = SearchSettings(algorithm=kind, all_rolls=all_rolls)
-    slots = SearchSlots(position, settings, slots=1, simulations=simulations)
-    slots.begin(0, position, simulations=simulations)
-    assert slots.run(Hashed(position.num_actions)) == [0]
-    return slots
-
-
-def nodes_of(slots, position, node=0):
-    """Yield every node of a tree with its edges and its position, made by the rules from `position`, the root's."""
-    record = slots.trees.nodes[0, node]
-    edges = slots.trees.edges[0, record["first_edge"] : record["first_edge"] + record["num_edges"]]
-    yield record, edges, position
-    for edge in edges:
-        if edge["child"] != NO_NODE:
-            yield from nodes_of(slots, position.play_unchecked(int(edge["action"])), int(edge["child"]))
 
 
 @numba.njit

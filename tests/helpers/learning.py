@@ -21,9 +21,9 @@ def add_model(run: Run, step: int = 12, fence: int = 1) -> ModelName:
 
 
 @contextmanager
-def training(run: Run, *, steps: int = 1) -> Iterator[Trainer]:
+def training(run: Run, *, steps: int = 1, devices: int = 1) -> Iterator[Trainer]:
     """A trainer that has read all segments and made some steps."""
-    with closing(Trainer(run, device="cpu")) as trainer:
+    with closing(Trainer(run, device="cpu", devices=devices)) as trainer:
         trainer.ingest()
         for _ in range(steps):
             trainer.train_step()

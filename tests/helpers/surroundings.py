@@ -45,10 +45,11 @@ def plyzero_without(
 
 
 def python(
-    *arguments: str | Path, text: str = "", code: int = 0, cwd: Path | None = None, **environment: str
+    *arguments: str | Path, text: str = "", code: int = 0, cwd: Path | None = None, **changes: str | None
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python in a process of its own, with further variables; it has to end with the exit code."""
-    command, environment = [sys.executable, *arguments], os.environ | environment
+    """Run Python in a process of its own, with variables changed or, for None, removed; it has to end with `code`."""
+    command = [sys.executable, *arguments]
+    environment = {name: value for name, value in (os.environ | changes).items() if value is not None}
     done = subprocess.run(
         command, cwd=cwd, input=text, env=environment, capture_output=True, text=True, check=False, timeout=600
     )

@@ -1,12 +1,9 @@
-"""Toy games whose values are known, an exact solver with the evaluator made from it, and trees as dicts."""
+"""Toy games whose values are known, and an exact solver with the evaluator made from it."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,8 +14,6 @@ from plyzero.rules.chance import chances_of, parse_move, possible_moves
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING, Game, Outcome
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
-from plyzero.search.slots import SearchSlots
-from plyzero.search.tree import NO_NODE, UNPROVEN
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -360,18 +355,17 @@ def after(start: Game, moves: str) -> Game:
 
 
 class Exact:
-    """An evaluator that knows the value of every leaf, and no move from another."""
+    """An evaluator that knows the value of every leaf, from `value_of` if it is given, and no move from another."""
 
-    def __init__(self, num_actions: int):
+    def __init__(self, num_actions: int, value_of: Callable[[Game], float] | None = None):
         self.num_actions = num_actions
         self.memo: dict[Any, float] = {}
+        self.value_of = value_of or (lambda position: solve(position, self.memo))
 
     def __call__(self, leaves: EvaluationBatch) -> Evaluation:
-        positions = leaves.positions()
-        wdl = np.zeros((len(positions), 3), np.float32)
-        for i, position in enumerate(positions):
-            wdl[i, 1 - int(solve(position, self.memo))] = 1
-        return Evaluation(np.zeros((len(positions), self.num_actions), np.float32), wdl)
+        values = np.array([self.value_of(each) for each in leaves.positions()], np.float32)
+        wdl = np.stack([np.maximum(values, 0), 1 - abs(values), np.maximum(-values, 0)], axis=1)
+        return Evaluation(np.zeros((len(values), self.num_actions), np.float32), wdl)
 
 
 class Hashed:
@@ -404,37 +398,3 @@ class Constant:
     def __call__(self, leaves: EvaluationBatch) -> Evaluation:
         n = len(leaves.observations)
         return Evaluation(np.zeros((n, self.num_actions), np.float32), np.repeat(self.wdl, n, axis=0))
-
-
-def without_compiler(module: str, function: str) -> str:
-    """Return what `function()` of a module of these tests prints in a process of its own, with the JIT off."""
-    code = f"import numba, {module} as module; assert numba.config.DISABLE_JIT; print(module.{function}())"
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def tree_of(slots: SearchSlots, slot: int, start: Game, node: int = 0) -> dict[str, Any]:
-    """Return the whole tree below `node`: what is known of it and, by action name, of its moves."""
-    record = slots.trees.nodes[slot, node]
-    edges = slots.trees.edges[slot, record["first_edge"] : record["first_edge"] + record["num_edges"]]
-    moves = {}
-    for edge in edges:
-        if edge["visits"]:
-            moves[start.action_name(int(edge["action"]))] = {
-                "visits": int(edge["visits"]),
-                "q": rounded(edge["value_sum"] / edge["visits"]),
-                "prior": rounded(edge["prior"]),
-                **({"proven": ["loss", "draw", "win"][edge["proven"] + 1]} if edge["proven"] != UNPROVEN else {}),
-                **({"then": tree_of(slots, slot, start, edge["child"])} if edge["child"] != NO_NODE else {}),
-            }
-    value = rounded(record["value_sum"] / max(1, record["visits"]))
-    return {"player": int(record["to_play"]), "visits": int(record["visits"]), "value": value, "moves": moves}
-
-
-def rounded(number: float) -> float:
-    """Return `number` to 6 digits, without a negative zero."""
-    return round(float(number), 6) + 0.0

@@ -6,15 +6,14 @@ import sys
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 
-from games.connect_four import ConnectFour
 from plyzero.errors import ModelRefusedError
 from plyzero.network import onnx_network
 from plyzero.network.model_loader import load_network
@@ -25,7 +24,13 @@ from plyzero.search.evaluators import EvaluationBatch
 from plyzero.settings import SearchSettings, TrainerSettings, parse_stored_settings
 from plyzero.testing import EvaluatorContract
 from tests.helpers.runs import small_run
-from trainer.export import untrained
+from trainer.export import untrained, with_metadata
+
+GAME = load_game("connect-four")
+
+
+def loaded(content: bytes, **options: Any) -> Network:
+    return Network(content, GAME, label="x", **options)
 
 
 @pytest.fixture(scope="module")
@@ -34,17 +39,14 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def some_leaves(n: int) -> EvaluationBatch:
-    planes = np.random.default_rng(n).random((n, *ConnectFour().observation_shape)) < 0.3
+    planes = np.random.default_rng(n).random((n, *GAME.start.observation_shape)) < 0.3
     return EvaluationBatch(planes.astype(np.float32), list)
 
 
 def test_half_precision_keeps_the_models_face_and_halves_its_weights(content: bytes):
     before, after = (onnx.load_model_from_string(each) for each in (content, half_precision(content)))
-    faces = [
-        [(end.name, end.type.tensor_type.elem_type) for end in (*model.graph.input, *model.graph.output)]
-        for model in (before, after)
-    ]
-    assert faces[0] == faces[1]
+    assert list(before.graph.input) == list(after.graph.input)
+    assert list(before.graph.output) == list(after.graph.output)
     assert list(before.metadata_props) == list(after.metadata_props)
     kinds = Counter(tensor.data_type for tensor in after.graph.initializer if np.prod(tensor.dims) > 1)
     assert kinds[onnx.TensorProto.FLOAT] == 0 < kinds[onnx.TensorProto.FLOAT16]
@@ -52,33 +54,30 @@ def test_half_precision_keeps_the_models_face_and_halves_its_weights(content: by
 
 @pytest.fixture
 def plain(content: bytes) -> Network:
-    return Network(content, load_game("connect-four"), label="plain")
+    return loaded(content)
 
 
 @pytest.fixture
 def pretended(plain: Network, content: bytes, monkeypatch: pytest.MonkeyPatch) -> Network:
     monkeypatch.setattr(onnx_network, "GPU", CPU)
-    return Network(content, load_game("connect-four"), label="pretended")
+    return loaded(content)
 
 
 class TestNetwork(EvaluatorContract):
-    game = "connect-four"
+    game = GAME.name
 
     @pytest.fixture(autouse=True)
     def given(self, plain: Network) -> None:
-        self.network = plain
-
-    def evaluator(self) -> Network:
-        return self.network
+        self.evaluator = lambda: plain
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate provider")
-class TestNetworkOnAGpu(TestNetwork):
-    tolerance = 0.01  # of half precision
+class TestNetworkOnAGpu(EvaluatorContract):
+    game, tolerance = GAME.name, 0.01  # of half precision
 
     @pytest.fixture(autouse=True)
     def given(self, pretended: Network) -> None:
-        self.network = pretended
+        self.evaluator = lambda: pretended
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate provider")
@@ -106,56 +105,49 @@ def test_two_threads_may_use_one_network_on_a_gpu(plain: Network, pretended: Net
     monkeypatch.setattr(pretended, "_session", Session())
     batches = [some_leaves(3), some_leaves(4)]
     with ThreadPoolExecutor() as threads:
-        found = [*threads.map(pretended, batches)]
-    for batch, evaluation in zip(batches, found, strict=True):
-        assert np.allclose(evaluation.logits, plain(batch).logits, atol=0.01)
-
-
-class Recorded(onnxruntime.InferenceSession):
-    """A session that notes the options of its first provider, of which it may refuse some, and its batches."""
-
-    options: ClassVar[list[dict]] = []
-    sizes: ClassVar[list[int]] = []
-    refused = ""
-
-    def __init__(self, content: bytes, *arguments: Any, providers: list, **others: Any) -> None:
-        if isinstance(providers[0], tuple):
-            self.options.append(providers[0][1])
-            if self.refused in providers[0][1]:
-                raise RuntimeError(f"unknown option {self.refused}")
-        super().__init__(content, *arguments, providers=[CPU], **others)
-
-    def run(self, outputs: Any, inputs: dict, options: Any = None) -> Any:
-        self.sizes.append(len(inputs["observations"]))
-        return super().run(outputs, inputs, options)
+        for batch, evaluation in zip(batches, threads.map(pretended, batches), strict=True):
+            assert np.allclose(evaluation.logits, plain(batch).logits, atol=0.01)
 
 
 @pytest.fixture
-def recorded(monkeypatch: pytest.MonkeyPatch) -> type[Recorded]:
+def recorded(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The options of the first provider of every session, of which one may be refused, and the sizes of batches."""
+    notes = SimpleNamespace(options=[], sizes=[], refused="")
+
+    class Recorded(onnxruntime.InferenceSession):
+        def __init__(self, content: bytes, *arguments: Any, providers: list, **others: Any) -> None:
+            if isinstance(providers[0], tuple):
+                notes.options.append(providers[0][1])
+                if notes.refused in providers[0][1]:
+                    raise RuntimeError(f"unknown option {notes.refused}")
+            super().__init__(content, *arguments, providers=[CPU], **others)
+
+        def run(self, outputs: Any, inputs: dict, options: Any = None) -> Any:
+            notes.sizes.append(len(inputs["observations"]))
+            return super().run(outputs, inputs, options)
+
     monkeypatch.setattr(onnx_network, "GPU", CPU)
     assert onnx_network.has_gpu()  # which is tried once, with a session of its own
     monkeypatch.setattr(onnx_network.onnxruntime, "InferenceSession", Recorded)
-    for name, value in {"options": [], "sizes": [], "refused": ""}.items():
-        monkeypatch.setattr(Recorded, name, value)
-    return Recorded
+    return notes
 
 
-def test_cudnn_does_not_time_its_algorithms_for_every_shape(content: bytes, recorded: type[Recorded]):
-    Network(content, load_game("connect-four"), label="x")
+def test_cudnn_does_not_time_its_algorithms_for_every_shape(content: bytes, recorded: SimpleNamespace):
+    loaded(content)
     assert recorded.options == [{"cudnn_conv_algo_search": "HEURISTIC", "prefer_nhwc": "1"}]
 
 
 @pytest.mark.parametrize(("refused", "precision"), [("prefer_nhwc", "half"), ("cudnn_conv_algo_search", "single")])
-def test_an_option_that_is_not_known_is_left_out(plain, content: bytes, recorded, monkeypatch, refused, precision):
-    monkeypatch.setattr(recorded, "refused", refused)
-    network = Network(content, load_game("connect-four"), label="x")
+def test_an_option_that_is_not_known_is_left_out(plain: Network, content: bytes, recorded, refused, precision):
+    recorded.refused = refused
+    network = loaded(content)
     assert len(recorded.options) == 2
     is_exact = np.array_equal(network(some_leaves(64)).logits, plain(some_leaves(64)).logits)
     assert is_exact == (precision == "single")  # without any option that is taken, on the CPU
 
 
-def test_a_gpu_sees_few_shapes_and_each_of_them_before_the_model_is_used(content: bytes, recorded: type[Recorded]):
-    network = Network(content, load_game("connect-four"), label="x", largest=200)
+def test_a_gpu_sees_few_shapes_and_each_of_them_before_the_model_is_used(content: bytes, recorded: SimpleNamespace):
+    network = loaded(content, largest=200)
     assert recorded.sizes == [64, 64, 128, 256]
     recorded.sizes.clear()
     for n in (1, 7, 64, 65, 200, 256, 257):
@@ -164,13 +156,13 @@ def test_a_gpu_sees_few_shapes_and_each_of_them_before_the_model_is_used(content
 
 
 def test_a_batch_that_is_too_large_for_the_memory_is_cut_into_full_ones(content: bytes, recorded, monkeypatch):
-    network = Network(content, load_game("connect-four"), label="x")
+    network = loaded(content)
     monkeypatch.setattr(network, "_batch", 128)
     recorded.sizes.clear()
     found, batch = network(some_leaves(300)), some_leaves(300)
     assert recorded.sizes == [128, 128, 64]
-    each = [network(EvaluationBatch(batch.observations[i : i + 1], list)) for i in (0, 127, 128, 299)]
-    for i, alone in zip((0, 127, 128, 299), each, strict=True):
+    for i in (0, 127, 128, 299):
+        alone = network(EvaluationBatch(batch.observations[i : i + 1], list))
         assert np.allclose(found.logits[i], alone.logits[0], atol=1e-2)
         assert np.allclose(found.wdl[i], alone.wdl[0], atol=1e-2)
 
@@ -187,35 +179,29 @@ def test_a_cpu_worker_in_an_image_for_gpus_takes_the_8_bit_form(monkeypatch: pyt
 def test_a_damaged_model_is_refused_on_a_gpu_too(content: bytes, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(onnx_network, "GPU", CPU)
     with pytest.raises(ModelRefusedError, match="not a model that ONNX Runtime can read"):
-        Network(content[: len(content) // 2], load_game("connect-four"), label="half of one")
+        loaded(content[: len(content) // 2])
 
 
 @pytest.mark.filterwarnings("ignore:Specified provider")
 def test_where_the_gpu_does_not_work_the_network_runs_on_the_cpu_as_it_is(plain: Network, content: bytes, monkeypatch):
     monkeypatch.setattr(onnx_network.onnxruntime, "get_available_providers", lambda: [GPU, CPU])
-    found = Network(content, load_game("connect-four"), label="no GPU here")
+    found = loaded(content)
     assert not found._is_on_gpu
     assert np.array_equal(found(some_leaves(3)).logits, plain(some_leaves(3)).logits)
 
 
-def test_without_a_gpu_nothing_of_its_code_is_imported(content: bytes, tmp_path: Path):
-    path = tmp_path / "model.onnx"
-    path.write_bytes(content)
+def test_without_a_gpu_nothing_of_its_code_is_imported(content: bytes):
     code = (
-        "import sys, pathlib; from plyzero.network.onnx_network import Network; "
-        f"Network(pathlib.Path({str(path)!r}).read_bytes(), None, label='x'); "
+        "import sys; from plyzero.network.onnx_network import Network; "
+        "Network(sys.stdin.buffer.read(), None, label='x'); "
         "assert not {'torch', 'onnxruntime.transformers'} & set(sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    subprocess.run([sys.executable, "-c", code], input=content, check=True)
 
 
 def with_settings(content: bytes, text: str) -> Network:
     """Return the model as a network, with `text` as the settings in its metadata."""
-    model = onnx.load_model_from_string(content)
-    for entry in model.metadata_props:
-        if entry.key == "settings":
-            entry.value = text
-    return Network(model.SerializeToString(), load_game("connect-four"), label="x")
+    return loaded(with_metadata(content, "settings", text))
 
 
 def test_search_settings_of_version_0_1_are_read_by_their_old_names(content: bytes):

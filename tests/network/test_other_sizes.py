@@ -7,25 +7,39 @@ import onnx
 import pytest
 import torch
 
+from games.othello import Othello
 from plyzero.errors import ModelRefusedError
-from plyzero.network.model_loader import load_model, load_network
+from plyzero.network.model_loader import load_network, load_newest
 from plyzero.network.onnx_network import Network, reachable_observations
-from plyzero.rules.catalog import load_game
-from plyzero.run.directory import create_run, open_run
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.run.directory import open_run
 from plyzero.run.models import list_models
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.settings import NetworkSettings, Settings
 from tests.helpers.cli import refused, shown
 from tests.helpers.learning import learn, training
+from tests.helpers.runs import SMALL, small_run
 from trainer.export import describe_model, export, quantise
 from trainer.network import make_network
 
-SMALL = NetworkSettings(blocks=2, channels=8, value_head="pooled")
-DENSE = SMALL.model_copy(update={"value_head": "dense"})
-HEX, GO = "tests.helpers.planes:PlanesHex", "tests.helpers.planes:PlanesGo"
+POOLED = NetworkSettings(blocks=2, channels=8, value_head="pooled")
+DENSE = POOLED.model_copy(update={"value_head": "dense"})
 
 
-def network_of(game: str, settings: NetworkSettings = SMALL) -> tuple[torch.nn.Module, bytes]:
+class Planes(Othello):
+    """Othello with a convolutional policy head."""
+
+    policy_planes = 1
+
+
+PLANES = f"{__name__}:Planes"
+
+
+def positions_of(game: GameSpec) -> EvaluationBatch:
+    return EvaluationBatch(reachable_observations(game), list)
+
+
+def network_of(game: str, settings: NetworkSettings = POOLED) -> tuple[torch.nn.Module, bytes]:
     """A network with random weights, also in its normalisation and its pooling, and its file."""
     spec, generator = load_game(game), torch.Generator().manual_seed(0)
     network = make_network(settings, spec.start).eval()
@@ -41,18 +55,17 @@ def network_of(game: str, settings: NetworkSettings = SMALL) -> tuple[torch.nn.M
     [
         ("gomoku(size=5)", "gomoku(size=7)"),
         ("gomoku(size=7)", "gomoku(size=5)"),
-        ("tests.helpers.planes:PlanesOthello(size=6)", "tests.helpers.planes:PlanesOthello"),
-        (f"{HEX}(size=4)", f"{HEX}(size=7)"),
-        (f"{GO}(size=5)", f"{GO}(size=7)"),
+        (f"{PLANES}(size=6)", PLANES),
+        ("hex(size=4)", "hex(size=7)"),
+        ("go(size=5)", "go(size=7)"),
     ],
 )
 def test_a_file_gives_on_another_size_what_its_layers_give_there(game: str, other: str):
     network, content = network_of(game)
-    loaded = Network(content, load_game(other), label="a model")
-    observations = reachable_observations(load_game(other))
-    found = loaded(EvaluationBatch(observations, list))
+    loaded, positions = Network(content, load_game(other), label="a model"), positions_of(load_game(other))
+    found = loaded(positions)
     with torch.no_grad():
-        logits, wdl = network(torch.from_numpy(observations))
+        logits, wdl = network(torch.from_numpy(positions.observations))
     assert found.logits == pytest.approx(logits.numpy(), abs=1e-5)
     assert found.wdl == pytest.approx(wdl.softmax(1).numpy(), abs=1e-5)
     assert np.ptp(found.logits[0]) > 1e-3
@@ -60,22 +73,20 @@ def test_a_file_gives_on_another_size_what_its_layers_give_there(game: str, othe
 
 
 def test_points_and_the_final_board_have_no_size_either():
-    small, large = "tests.helpers.planes:PlanesOthello(size=6)", load_game("tests.helpers.planes:PlanesOthello")
-    network, content = network_of(small, SMALL.model_copy(update={"points": True}))
-    loaded = Network(content, large, label="a model")
-    observations = reachable_observations(large)
+    large = load_game(PLANES)
+    network, content = network_of(f"{PLANES}(size=6)", POOLED.model_copy(update={"points": True}))
+    loaded, positions = Network(content, large, label="a model"), positions_of(large)
     with torch.no_grad():
-        *_, score, board = network(torch.from_numpy(observations))
-    assert loaded(EvaluationBatch(observations, list)).wdl[:, 3] == pytest.approx(score[:, 0].numpy(), abs=1e-4)
-    assert loaded.final_board(observations[1]) == pytest.approx(torch.tanh(board[1]).numpy(), abs=1e-4)
+        *_, score, board = network(torch.from_numpy(positions.observations))
+    assert loaded(positions).wdl[:, 3] == pytest.approx(score[:, 0].numpy(), abs=1e-4)
+    assert loaded.final_board(positions.observations[1]) == pytest.approx(torch.tanh(board[1]).numpy(), abs=1e-4)
 
 
 def test_the_8_bit_form_has_no_size_either():
     _, content = network_of("gomoku(size=5)")
     rounded = quantise(content, reachable_observations(load_game("gomoku(size=5)")))
     other = load_game("gomoku(size=7)")
-    positions = EvaluationBatch(reachable_observations(other), list)
-    exact, found = (Network(each, other, label="x")(positions) for each in (content, rounded))
+    exact, found = (Network(each, other, label="x")(positions_of(other)) for each in (content, rounded))
     assert found.wdl == pytest.approx(exact.wdl, abs=0.1)
     assert not np.array_equal(found.wdl, exact.wdl)
 
@@ -84,9 +95,9 @@ def test_the_8_bit_form_has_no_size_either():
     ("made_for", "used_for", "settings", "says"),
     [
         ("gomoku(size=5)", "gomoku", DENSE, r"its game is 'gomoku\(size=5\) v1', expected 'gomoku v1'"),
-        (f"{GO}(size=5)", f"{GO}(komi=2, size=5)", SMALL, r"its game is .*PlanesGo\(size=5\) v1', expected .*komi=2"),
-        (f"{HEX}(size=5)", "gomoku", SMALL, r"its game is .*Hex\(size=5\) v1', expected 'gomoku v1'"),
-        (f"{HEX}(size=5)", f"{HEX}(swap=False)", SMALL, r"does not fit .*: its shapes are .*3, 11, 11"),
+        ("go(size=5)", "go(komi=2, size=5)", POOLED, r"its game is 'go\(size=5\) v1', expected .*komi=2"),
+        ("hex(size=5)", "gomoku", POOLED, r"its game is 'hex\(size=5\) v1', expected 'gomoku v1'"),
+        ("hex(size=5)", "hex(swap=False)", POOLED, r"does not fit .*: its shapes are .*3, 11, 11"),
     ],
 )
 def test_other_files_are_refused_as_before(made_for: str, used_for: str, settings: NetworkSettings, says: str):
@@ -105,20 +116,18 @@ def test_a_file_whose_graph_has_a_size_is_refused_whatever_it_says():
 
 
 def test_a_run_begins_with_the_network_of_a_smaller_board(tmp_path: Path):
-    options = ["network.blocks=1", "network.channels=8", "trainer.batch_size=16", "selfplay.bootstrap_positions=20"]
-    options += ["selfplay.simulations=4", "selfplay.fast_simulations=2", "trainer.bootstrap_passes=2"]
+    options = (*SMALL, "selfplay.bootstrap_positions=20", "selfplay.simulations=4", "trainer.bootstrap_passes=2")
     given = [part for option in options for part in ("-o", option)]
-    create_run(tmp_path / "small", load_game("gomoku(size=5)"), options=options)
+    small_run(tmp_path / "small", "gomoku(size=5)", *options)
     begin = ("init", "gomoku(size=6)", "--run", "large", "--from", "small", *given)
     assert refused(*begin, cwd=tmp_path) == "plyzero: small has no model yet; train it first\n"
     learn(open_run(tmp_path / "small"), models=1, full=40)
     assert refused(*begin, "-o", "network.channels=4", cwd=tmp_path).endswith("give -o network.channels=8\n")
     assert shown(*begin, cwd=tmp_path).endswith("; its first model is the newest of small\n")
-    (model,) = list_models(tmp_path / "large" / "models")
-    large = open_run(tmp_path / "large")
     small, begun = load_network(tmp_path / "small"), load_network(tmp_path / "large")
-    positions = EvaluationBatch(reachable_observations(large.game), list)
-    used = load_model(tmp_path / "small" / "models", list_models(tmp_path / "small" / "models")[0], large.game)
+    large = open_run(tmp_path / "large")
+    (model,) = list_models(large.models)
+    used, positions = load_newest(tmp_path / "small" / "models", large.game), positions_of(large.game)
     assert np.array_equal(used(positions).logits, begun(positions).logits)
     assert (begun.game.name, model.step) == ("gomoku(size=6)", small.step)
     with training(large, steps=0) as trainer:

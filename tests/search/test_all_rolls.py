@@ -4,39 +4,16 @@ import numpy as np
 import pytest
 
 from games.pig import HOLD, ROLL, Pig
-from plyzero.search.evaluators import Evaluation
-from plyzero.search.slots import SearchSlots, search
+from plyzero.search.slots import search
 from plyzero.search.tree import MAX_IN_FULL, NO_NODE, UNPROVEN
 from plyzero.settings import SearchSettings
-from tests.helpers.dice import (
-    Knowing,
-    ManySided,
-    PlainRace,
-    Race,
-    Tosses,
-    decisions,
-    nodes_of,
-    points_of,
-    searched,
-    solve_pig,
-)
-from tests.helpers.toys import Hashed, after_move
+from tests.helpers.dice import ManySided, PlainRace, Race, Tosses, decisions, points_of, solve_pig
+from tests.helpers.searches import both_kinds, nodes_of, result_of, searched
+from tests.helpers.toys import Exact, Hashed, after_move
 
 GOAL = 20
 
-both_kinds = pytest.mark.parametrize("kind", ["puct", "gumbel"])
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
-
-
-class PigTable:
-    """An evaluator that looks the value of a position of pig up in the solution, and knows no move from another."""
-
-    def __init__(self):
-        self.won = solve_pig(GOAL)
-
-    def __call__(self, leaves):
-        won = np.array([self.won[points_of(each)] for each in leaves.positions()], np.float32)
-        return Evaluation(np.zeros((len(won), 2), np.float32), np.stack([won, 0 * won, 1 - won], axis=1))
 
 
 def pig(own: int, other: int, turn: int) -> Pig:
@@ -47,8 +24,8 @@ def pig(own: int, other: int, turn: int) -> Pig:
 
 @both_kinds
 def test_under_a_table_the_backed_up_expectation_is_the_closed_form(kind):
-    table = PigTable()
-    won = table.won
+    won = solve_pig(GOAL)
+    table = Exact(2, lambda position: 2 * won[points_of(position)] - 1)
     positions = [pig(own, other, turn + 1) for own, other, turn in np.argwhere(won[:, :, 1:] > 0)[::37]]
     settings = SearchSettings(algorithm=kind, all_rolls=True)
     found = search(positions, table, simulations=2, settings=settings)
@@ -66,35 +43,26 @@ def test_under_a_table_the_backed_up_expectation_is_the_closed_form(kind):
 
 @both_kinds
 @both_games
-def test_a_node_in_full_is_worth_the_expectation_over_its_rolls(start, kind):
-    seen = sampled = 0
+def test_a_node_in_full_is_worth_the_expectation_over_its_rolls_and_a_players_node_the_sum_of_its_moves(start, kind):
+    in_full = sampled = summed = 0
     for position in decisions(start):
-        slots = searched(position, kind, 40, all_rolls=True)
+        slots = searched(position, Hashed(2), 40, kind, all_rolls=True)
         for record, edges, _ in nodes_of(slots, position):
-            if record["is_chance"] and not record["in_full"]:
+            if not record["is_chance"]:
+                if record["visits"] > 2 and is_settled(slots, edges):
+                    summed += 1
+                    expected = record["network_value"] + edges["value_sum"].sum()
+                    assert record["value_sum"] == pytest.approx(expected, abs=1e-5)
+            elif not record["in_full"]:
                 sampled += 1  # a roll that follows a roll
-            elif record["is_chance"]:
+            else:
                 assert edges["visits"].min() >= 1
                 assert record["visits"] == edges["visits"].sum() - len(edges) + 1
                 if is_settled(slots, edges):
-                    seen += 1
+                    in_full += 1
                     expected = edges["prior"] @ (edges["value_sum"] / edges["visits"]) / edges["prior"].sum()
                     assert record["value_sum"] / record["visits"] == pytest.approx(expected, abs=1e-9)
-    assert seen > 20
-    assert sampled > 20
-
-
-@both_kinds
-def test_the_sum_of_a_players_node_is_its_own_evaluation_and_the_sums_of_its_moves(kind):
-    checked = 0
-    for position in decisions(Race()):
-        slots = searched(position, kind, 60, all_rolls=True)
-        for record, edges, _ in nodes_of(slots, position):
-            if not record["is_chance"] and record["visits"] > 2 and is_settled(slots, edges):
-                checked += 1
-                expected = record["network_value"] + edges["value_sum"].sum()
-                assert record["value_sum"] == pytest.approx(expected, abs=1e-5)
-    assert checked > 20
+    assert min(in_full, sampled, summed) > 20
 
 
 def is_settled(slots, edges):
@@ -105,15 +73,12 @@ def is_settled(slots, edges):
 
 def test_a_simulation_stays_in_its_slot_until_each_roll_has_one_evaluation():
     position, batches = pig(0, 0, 2), []
-    table = PigTable()
 
     def evaluate(leaves):
         batches.append(len(leaves.observations))
-        return table(leaves)
+        return Hashed(2)(leaves)
 
-    slots = SearchSlots(position, SearchSettings(algorithm="puct", all_rolls=True), slots=1, simulations=2)
-    slots.begin(0, position, simulations=2)
-    slots.run(evaluate)
+    slots = searched(position, evaluate, 2, "puct", all_rolls=True)
     assert batches == [1] * (1 + 1 + 6)  # the root, hold, and six rolls
     assert slots.result(0).visits.tolist() == [1, 1]
     assert slots.trees.slots["nodes"][0] == 1 + 1 + 1 + 6
@@ -123,29 +88,18 @@ def test_the_error_of_a_move_before_a_roll_falls():
     """Every leaf is known exactly, so all error is the rolls': of a throw's value, judged by few simulations."""
     start, errors = Tosses(), {}
     for all_rolls in (False, True):
-        settings = SearchSettings(all_rolls=all_rolls)
-        found, memo = [], {}
-        for position in decisions(start):
-            result = search([position], Knowing(1), simulations=3, settings=settings)[0]
-            if result.proven == UNPROVEN:
-                found.append(result.q[0] - after_move(position, 0, memo))
-        errors[all_rolls] = np.square(found).mean()
-        assert len(found) > 10
+        found = [(result_of(each, Exact(1), 3, all_rolls=all_rolls), each) for each in decisions(start)]
+        wrong = [result.q[0] - after_move(each, 0, {}) for result, each in found if result.proven == UNPROVEN]
+        errors[all_rolls] = np.square(wrong).mean()
+        assert len(wrong) > 10
     assert errors[True] < 1e-9
     assert errors[False] > 0.005
 
 
 @pytest.mark.parametrize(("sides", "in_full"), [(MAX_IN_FULL, True), (MAX_IN_FULL + 1, False)])
 def test_a_chance_node_of_more_than_36_rolls_is_sampled(sides, in_full):
-    position = ManySided(sides)
-    settings = SearchSettings(all_rolls=True)
-    slots = SearchSlots(position, settings, slots=1, simulations=4)
-    slots.begin(0, position, simulations=4)
-    slots.run(Hashed(1))
-    chance = slots.trees.nodes[0, 1]
-    assert chance["is_chance"] == 1
-    assert chance["in_full"] == in_full
-    assert chance["is_exact"] == in_full
+    slots = searched(ManySided(sides), Hashed(1), 4, all_rolls=True)
+    assert slots.trees.nodes[0, 1][["is_chance", "in_full", "is_exact"]].tolist() == (1, in_full, in_full)
     if in_full:
         assert slots.result(0).q[0] == pytest.approx(0)
 
@@ -154,7 +108,5 @@ def test_a_chance_node_of_more_than_36_rolls_is_sampled(sides, in_full):
 def test_many_slots_find_what_one_alone_finds(kind):
     positions, settings = decisions(PlainRace())[:20], SearchSettings(algorithm=kind, all_rolls=True)
     together = search(positions, Hashed(2), simulations=30, settings=settings)
-    for position, expected in zip(positions, together, strict=True):
-        (alone,) = search([position], Hashed(2), simulations=30, settings=settings)
-        assert np.array_equal(alone.q, expected.q, equal_nan=True)
-        assert np.array_equal(alone.visits, expected.visits)
+    alone = [result_of(position, Hashed(2), 30, kind, all_rolls=True) for position in positions]
+    np.testing.assert_equal([*map(vars, together)], [*map(vars, alone)])

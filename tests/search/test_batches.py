@@ -13,10 +13,10 @@ from plyzero.search.gumbel import considered_visits
 from plyzero.search.slots import SearchSlots, search
 from plyzero.search.tree import NO_NODE, PROVEN_DRAW, UNPROVEN
 from plyzero.settings import SearchSettings
-from tests.helpers.dice import Race, nodes_of
+from tests.helpers.dice import Race
+from tests.helpers.searches import both_kinds, nodes_of, searched
 from tests.helpers.toys import Hashed, Plain, after
 
-PUCT = SearchSettings(algorithm="puct")
 GAMES = {
     "connect-four": ConnectFour(),
     "plain": Plain(ConnectFour()),
@@ -41,7 +41,7 @@ def check_sums(slots: SearchSlots) -> None:
 
 
 @pytest.mark.parametrize("leaves", [2, 16])
-@pytest.mark.parametrize("kind", ["puct", "gumbel"])
+@both_kinds
 @pytest.mark.parametrize("name", GAMES)
 def test_nothing_but_evaluations_is_in_the_tree_whenever_the_network_is_asked(name: str, kind: str, leaves: int):
     start, sizes = GAMES[name], []
@@ -68,14 +68,11 @@ def test_nothing_but_evaluations_is_in_the_tree_whenever_the_network_is_asked(na
 def test_an_expectation_that_is_exact_stays_exact_while_leaves_below_it_wait():
     start = first_decision(Race())
     for leaves in (1, 8):
-        slots = SearchSlots(start, SearchSettings(algorithm="puct"), slots=1, simulations=3000, leaves=leaves)
-        slots.begin(0, start, simulations=3000)
-        slots.run(Hashed(start.num_actions))
-        exact = [node for node, _, _ in nodes_of(slots, start) if node["is_exact"]]
+        nodes = nodes_of(searched(start, Hashed(2), 3000, "puct", leaves=leaves), start)
+        exact = [(node["value_sum"] / node["visits"], row) for node, row, _ in nodes if node["is_exact"]]
         assert exact
-        for node in exact:
-            row = slots.trees.edges[0, node["first_edge"] : node["first_edge"] + node["num_edges"]]
-            assert node["value_sum"] / node["visits"] == pytest.approx(float(row["prior"] @ row["proven"]), abs=1e-6)
+        for mean, row in exact:
+            assert mean == pytest.approx(float(row["prior"] @ row["proven"]), abs=1e-6)
 
 
 def test_sequential_halving_waits_for_values_before_it_drops_actions():
@@ -88,25 +85,21 @@ def test_sequential_halving_waits_for_values_before_it_drops_actions():
     assert [i for i in range(1, 16) if drops_actions(considered_visits(4, np.zeros(16, np.int32)), i)] == [8]
 
 
-@pytest.mark.parametrize("kind", ["puct", "gumbel"])
+@both_kinds
 def test_many_leaves_find_a_win(kind: str):
     won = after(TicTacToe(), "a1 b1 a2 b2")
-    (found,) = search([won], Uniform(9), simulations=50, settings=SearchSettings(algorithm=kind), leaves=8)
+    found = searched(won, Uniform(9), 50, kind, leaves=8).result(0)
     assert won.action_name(found.best_action()) == "a3"
 
 
 def test_simulations_that_end_at_proven_edges_do_not_run_ahead_of_leaves_that_wait():
-    found = [
-        search([after(TicTacToe(), "b2 a1 c3")], Uniform(9), simulations=3000, settings=PUCT, leaves=leaves)[0]
-        for leaves in (1, 16)
-    ]
+    start = after(TicTacToe(), "b2 a1 c3")
+    found = [searched(start, Uniform(9), 3000, "puct", leaves=leaves).result(0) for leaves in (1, 16)]
     assert [each.proven for each in found] == [PROVEN_DRAW] * 2
     assert found[1].simulations < 1.5 * found[0].simulations
 
 
 def test_several_positions_keep_one_leaf_each():
     positions = [ConnectFour(), ConnectFour().play(3)]
-    found = [
-        search(positions, Hashed(7), simulations=40, settings=SearchSettings(), leaves=leaves) for leaves in (1, 16)
-    ]
+    found = [search(positions, Hashed(7), simulations=40, leaves=leaves) for leaves in (1, 16)]
     assert [each.visits.tolist() for each in found[0]] == [each.visits.tolist() for each in found[1]]

@@ -7,16 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plyzero.rules.chance import chances_of, first_decision, is_chance
+from plyzero.rules.chance import chances_of, first_decision, is_chance, possible_moves
 from plyzero.search.evaluators import Rollouts
 from plyzero.search.selection import select_chance
-from plyzero.search.slots import search
 from plyzero.search.tree import EDGE, NO_NODE, NODE, UNPROVEN
-from plyzero.settings import SearchSettings
-from tests.helpers.dice import Knowing, PlainRace, Race, decisions, nodes_of, searched
-from tests.helpers.toys import Hashed, after_move, solve
+from tests.helpers.dice import PlainRace, Race, decisions
+from tests.helpers.searches import both_kinds, nodes_of, result_of, searched
+from tests.helpers.toys import Exact, Hashed, after_move, solve
 
-both_kinds = pytest.mark.parametrize("kind", ["puct", "gumbel"])
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
 
 
@@ -26,10 +24,10 @@ both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compi
 def test_proven_and_exact_values_are_those_of_solve(start, kind, all_rolls):
     memo, proven, exact = {}, 0, 0
     for position in decisions(start):
-        for record, edges, reached in nodes_of(searched(position, kind, 60, all_rolls=all_rolls), position):
+        slots = searched(position, Hashed(2), 60, kind, all_rolls=all_rolls)
+        for record, edges, reached in nodes_of(slots, position):
             assert record["is_chance"] == is_chance(reached)
             if record["proven"] != UNPROVEN:
-                proven += 1
                 assert record["proven"] == solve(reached, memo)
             if record["is_exact"]:
                 exact += 1
@@ -46,7 +44,7 @@ def test_proven_and_exact_values_are_those_of_solve(start, kind, all_rolls):
 def test_a_throw_whose_ends_are_all_proven_is_worth_its_expectation_at_the_root(kind):
     memo, found = {}, 0
     for position in decisions(Race()):
-        slots = searched(position, kind, 40)
+        slots = searched(position, Hashed(2), 40, kind)
         for i, edge in enumerate(slots.trees.edges[0, :2]):
             if edge["child"] != NO_NODE and slots.trees.nodes[0, edge["child"]]["is_exact"]:
                 found += 1
@@ -58,10 +56,10 @@ def test_a_throw_whose_ends_are_all_proven_is_worth_its_expectation_at_the_root(
 
 @both_kinds
 def test_if_leaves_are_known_so_are_the_best_move_and_what_it_is_worth(kind):
-    evaluate, clear = Knowing(), 0
+    evaluate, clear = Exact(2), 0
     for position in decisions(Race()):
         exact = [after_move(position, action, evaluate.memo) for action in (0, 1)]
-        found = search([position], evaluate, simulations=200, settings=SearchSettings(algorithm=kind))[0]
+        found = result_of(position, evaluate, 200, kind)
         best = int(np.argmax(exact))
         if abs(exact[0] - exact[1]) > 0.1:
             clear += 1
@@ -73,8 +71,8 @@ def test_if_leaves_are_known_so_are_the_best_move_and_what_it_is_worth(kind):
 @both_kinds
 @both_games
 def test_visits_of_rolls_stay_within_two_of_their_share(start, kind):
-    seen = 0
-    for record, edges, reached in nodes_of(searched(first_decision(start), kind, 500), first_decision(start)):
+    start, seen = first_decision(start), 0
+    for record, edges, reached in nodes_of(searched(start, Hashed(2), 500, kind), start):
         if record["is_chance"]:
             share = chances_of(reached)[edges["action"]] * edges["visits"].sum()
             assert np.abs(edges["visits"] - share).max() <= 2
@@ -107,27 +105,15 @@ def test_the_first_visits_of_many_nodes_see_every_roll_by_its_probability():
 @pytest.mark.parametrize("all_rolls", [False, True])
 def test_compiled_and_plain_dice_give_the_same_search(kind, all_rolls):
     pairs = list(zip(decisions(Race()), decisions(PlainRace()), strict=True))
-    settings = SearchSettings(algorithm=kind, all_rolls=all_rolls)
-    for seed, (compiled, plain) in enumerate(pairs):
-        one, other = (
-            search([each], Hashed(2), simulations=50, settings=settings, rng=np.random.default_rng(seed))[0]
-            for each in (compiled, plain)
-        )
-        for name in ("actions", "visits", "prior", "q", "value", "draw", "proven", "simulations"):
-            assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True), name
-        assert one.principal_variations == other.principal_variations
+    for seed, pair in enumerate(pairs):
+        slots = [searched(each, Hashed(2), 50, kind, seed=seed, all_rolls=all_rolls) for each in pair]
+        np.testing.assert_equal(*(vars(each.result_with_lines(0)) for each in slots))
     assert len(pairs) > 50
-
-
-def test_a_search_without_noise_is_a_function_of_its_arguments_with_dice_too():
-    start = first_decision(Race())
-    trees = [searched(start, "gumbel", 200).trees for _ in range(2)]
-    assert all(np.array_equal(*(getattr(each, name) for each in trees)) for name in ("nodes", "edges", "states"))
 
 
 def test_a_principal_variation_ends_where_chance_moves():
     start = first_decision(Race())
-    steps, throws = searched(start, "gumbel", 200).principal_variations(0)
+    steps, throws = searched(start, Hashed(2), 200).principal_variations(0)
     assert throws == (1,)
     assert steps[0] == 0
     assert len(steps) > 1
@@ -136,16 +122,12 @@ def test_a_principal_variation_ends_where_chance_moves():
 
 def test_where_chance_moves_nothing_is_searched():
     with pytest.raises(ValueError, match="roll first"):
-        search([Race()], Hashed(2), simulations=4)
+        result_of(Race(), Hashed(2), 4)
 
 
 class EndlessRace(Race):
     def play(s, action):
-        if s["begun"] == 0:
-            s["begun"] = 1
-        elif s["thrown"] == 0:
-            s["thrown"] = action
-            s["to_play"] = 1 - s["to_play"]
+        s["begun"], s["thrown"] = 1, s["begun"]
 
 
 class PlainEndlessRace(PlainRace):
@@ -156,29 +138,23 @@ class PlainEndlessRace(PlainRace):
 @pytest.mark.parametrize("start", [EndlessRace(), PlainEndlessRace()], ids=["compiled", "plain"])
 def test_rolls_that_never_end_stop_the_search(start):
     with pytest.raises(ValueError, match="after 1024 rolls no player is to move"):
-        search([start.play(0)], Hashed(2), simulations=4)
+        result_of(start.play(0), Hashed(2), 4)
 
 
 @both_games
 def test_rollouts_roll_the_dice(start):
     # From 6 : 6 a step of two draws; a throw wins by one, and by two where three or four would.
     evaluate = Rollouts(2, np.random.default_rng(0))
-    memo = {}
-    for position in decisions(start):
-        if position.key() in memo or len(memo) >= 6:
-            continue
-        memo[position.key()] = None
+    for position in decisions(start)[:6]:
         mean = np.mean([evaluate._playout(position) for _ in range(3000)])
         assert mean == pytest.approx(random_value(position), abs=0.07)
-    assert len(memo) == 6
 
 
 def random_value(position):
     """Return the expected result of random play for player `to_play`."""
-    outcome, chances = position.outcome(), chances_of(position)
-    if outcome is not None:
+    if (outcome := position.outcome()) is not None:
         return outcome.value(position.to_play)
-    moves = np.flatnonzero(chances).tolist() if len(chances) else position.legal_actions()
+    moves, chances = possible_moves(position), chances_of(position)
     shares = chances[moves] if len(chances) else [1 / len(moves)] * len(moves)
     after = [position.play_unchecked(move) for move in moves]
     return sum(

@@ -11,9 +11,8 @@ import pytest
 
 from games.connect_four import ConnectFour
 from games.tic_tac_toe import TicTacToe
-from plyzero.search.slots import SearchSlots
-from plyzero.settings import SearchSettings
 from tests.helpers import toys
+from tests.helpers.searches import KINDS, rounded, searched, tree_of
 
 GOLDEN = Path(__file__).parent / "golden"
 SIMULATIONS = 48
@@ -27,16 +26,14 @@ def trees(start, moves):
     """Return, for both kinds of search, the tree that grows under an evaluator with arbitrary but fixed opinions."""
     position = toys.after(start, moves)
     found = {"position": str(position).splitlines(), "moves": moves, "simulations": SIMULATIONS}
-    for kind in ("puct", "gumbel"):
-        slots = SearchSlots(start, SearchSettings(algorithm=kind), slots=1, simulations=SIMULATIONS)
-        slots.begin(0, position, simulations=SIMULATIONS)
-        slots.run(toys.Hashed(start.num_actions))
+    for kind in KINDS:
+        slots = searched(position, toys.Hashed(start.num_actions), SIMULATIONS, kind)
         root = slots.result(0)
         names = [start.action_name(int(action)) for action in root.actions]
-        found[f"{kind}: value"] = toys.rounded(root.value)
+        found[f"{kind}: value"] = rounded(root.value)
         found[f"{kind}: best action"] = start.action_name(root.best_action())
-        found[f"{kind}: policy"] = dict(zip(names, map(toys.rounded, root.policy), strict=True))
-        found[f"{kind}: visits and value after"] = dict(visits_and_values(toys.tree_of(slots, 0, start)))
+        found[f"{kind}: policy"] = dict(zip(names, map(rounded, root.policy), strict=True))
+        found[f"{kind}: visits and value after"] = dict(visits_and_values(tree_of(slots, start)))
     return found
 
 

@@ -4,10 +4,7 @@ import os
 import pickle
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import llvmlite.binding as llvm
 import numba
@@ -18,6 +15,7 @@ from plyzero.rules.machine_code import CHECKSUM_BYTES, _directory_of, digest_of,
 from plyzero.search import numba_kernel
 from plyzero.search.numba_kernel import cached_njit, check_numba, is_compiled, kernel_digest
 from tests.helpers.compiling import COUNT_COMPILED
+from tests.helpers.surroundings import python
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -29,27 +27,6 @@ from plyzero.search.tree import GUMBEL, UNPROVEN
 visits, thirds, q = np.int32([3, 0, 1]), np.full(3, 1 / 3), np.array([0.5, np.nan, -0.2])
 print(policy_target(GUMBEL, visits, thirds, q, 0.1, UNPROVEN, 50.0, 0.1), sum(policy_target.stats.cache_hits.values()))
 """
-
-
-def policy(copy: Path) -> tuple[str, bool]:
-    """Return the policy that the kernel in `copy` makes, and whether its machine code came from the cache."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    done = subprocess.run(
-        [sys.executable, "-c", POLICY],
-        env={
-            **environment,
-            "PYTHONPATH": str(copy),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },  # Python's cache believes in times
-        cwd=copy,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found, _, hits = done.stdout.strip().rpartition(" ")
-    return found, hits != "0"
-
 
 WARM = ROOT / "container" / "warm.py"
 
@@ -85,27 +62,25 @@ else:
 """
 
 
-def run_python(program: str, *arguments: str, **options: Any) -> str:
-    """Return what a program prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, **options
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def policy(copy: Path) -> tuple[str, bool]:
+    """Return the policy that the kernel in `copy` makes, and whether its machine code came from the cache."""
+    changes: dict[str, str | None] = {name: None for name in os.environ if name.startswith("NUMBA_")}
+    changes |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}  # Python's cache believes in times
+    found, _, hits = python("-c", POLICY, cwd=copy, **changes).stdout.strip().rpartition(" ")
+    return found, hits != "0"
 
 
 def test_a_process_after_the_first_compiles_nothing():
-    if run_python(COUNTED) != "0\n":  # the first one
-        assert run_python(COUNTED) == "0\n"
+    if python("-c", COUNTED).stdout.strip() != "0":  # the first one
+        assert python("-c", COUNTED).stdout.strip() == "0"
 
 
 @pytest.mark.slow
 def test_every_kernel_is_kept_after_its_first_compilation_under_names_of_its_own(tmp_path: Path):
     """No name that kept code defines for others to see can be that of another process."""
     cache = tmp_path / "kept"
-    surroundings = {"cwd": tmp_path, "env": os.environ | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}}
-    run_python(EVERY_KERNEL, "compile", **surroundings)
-    run_python(EVERY_KERNEL, "load", **surroundings)
+    for step in ("compile", "load"):
+        python("-c", EVERY_KERNEL, step, cwd=tmp_path, NUMBA_CACHE_DIR=str(cache), PYTHONPATH=str(ROOT))
     files = list(cache.rglob("*.machinecode"))
     names = {name for path in files for name in visible_names(kept_module(path))}
     assert len(files) > 30
@@ -142,8 +117,7 @@ def test_an_edit_of_one_kernel_file_is_seen_by_functions_compiled_in_another(tmp
     assert gumbel.read_text() != text
     os.utime(gumbel, ns=(times.st_atime_ns, times.st_mtime_ns))  # the times of files do not matter
     after, was_cached = policy(tmp_path)
-    assert after != before
-    assert not was_cached
+    assert (after != before, was_cached) == (True, False)
     caches = list((tmp_path / "plyzero" / "search" / "__pycache__").glob("policy.policy_target-*.machinecode"))
     assert len(caches) == 1, "the cache of the older kernel is removed"
 
@@ -152,17 +126,14 @@ def test_an_edit_of_one_kernel_file_is_seen_by_functions_compiled_in_another(tmp
 def test_every_kernel_source_is_part_of_the_digest(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for folder in ("search", "rules"):
         shutil.copytree(ROOT / "plyzero" / folder, tmp_path / folder)
-    (tmp_path / "step.py").write_text("1")
+    step = tmp_path / "step.py"
+    step.touch()
     monkeypatch.setattr(numba_kernel, "PACKAGE", tmp_path)
-    digests = []
-    for changed in (tmp_path / "step.py", tmp_path / name):
-        kernel_digest.cache_clear()
-        digests.append(kernel_digest(tmp_path / "step.py"))
+    digests = set()
+    for changed in (step, tmp_path / name, step):
+        digests.add(kernel_digest.__wrapped__(step))
         changed.write_text(changed.read_text() + "\n# changed\n")
-    kernel_digest.cache_clear()
-    digests.append(kernel_digest(tmp_path / "step.py"))
-    kernel_digest.cache_clear()
-    assert len(set(digests)) == 3
+    assert len(digests) == 3
 
 
 def test_a_version_of_numba_that_was_not_tried_is_refused_with_a_command():

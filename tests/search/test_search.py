@@ -3,7 +3,10 @@
 One simulation adds one visit; values are for the player to move; slots share nothing; what is proven is exact.
 """
 
+import itertools
 import math
+import os
+import sys
 
 import numpy as np
 import pytest
@@ -16,26 +19,17 @@ from games.tic_tac_toe import TicTacToe
 from plyzero.check.template.tic_tac_toe import TicTacToe as PlainTicTacToe
 from plyzero.errors import UserError
 from plyzero.search import storage
-from plyzero.search.evaluators import Evaluation, Rollouts, Uniform
+from plyzero.search.evaluators import Evaluation, EvaluationBatch, Rollouts, Uniform
 from plyzero.search.gumbel import considered_visits, improved_policy, mixed_value, transformed_q
 from plyzero.search.policy import policy_target
 from plyzero.search.selection import select_gumbel, select_gumbel_root, select_puct
 from plyzero.search.slots import SearchSlots, search
-from plyzero.search.tree import (
-    EDGE,
-    GUMBEL,
-    NODE,
-    PROVEN_DRAW,
-    PROVEN_LOSS,
-    PROVEN_WIN,
-    PUCT,
-    SETTINGS,
-    SLOT,
-    UNPROVEN,
-)
+from plyzero.search.tree import EDGE, GUMBEL, NODE, PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN, PUCT, SLOT, UNPROVEN
 from plyzero.settings import SearchSettings
 from tests.helpers import toys
-from tests.helpers.toys import Chain, Constant, Exact, Hashed, Plain, Relay, Wide, Written, tree_of
+from tests.helpers.searches import KINDS, both_kinds, result_of, searched, tree_of
+from tests.helpers.surroundings import python
+from tests.helpers.toys import Chain, Constant, Exact, Hashed, Plain, Relay, Wide, Written
 
 
 class StuckInPython(Relay):
@@ -50,14 +44,8 @@ class StuckCompiled(Wide):
         mask[:] = s["plies"] < 2
 
 
-KINDS = ("puct", "gumbel")
-both_kinds = pytest.mark.parametrize("kind", KINDS)
 choices = st.lists(st.integers(0, 59), max_size=40)
 nan = math.nan
-
-
-def one(position, evaluate, simulations, kind, **settings):
-    return search([position], evaluate, simulations=simulations, settings=SearchSettings(algorithm=kind, **settings))[0]
 
 
 @both_kinds
@@ -65,22 +53,14 @@ def one(position, evaluate, simulations, kind, **settings):
 def test_a_position_that_is_not_over_and_has_no_move_is_one_sentence(game, kind):
     words = rf"tests.search.test_search:{game.__name__} cannot be played: .* has no legal action: .*; plyzero check "
     with pytest.raises(UserError, match=words):
-        one(game(), Uniform(game.num_actions), 700, kind)
+        result_of(game(), Uniform(game.num_actions), 700, kind)
     with pytest.raises(UserError, match=words):
-        one(game().play(0).play(0), Uniform(game.num_actions), 1, kind)
+        result_of(game().play(0).play(0), Uniform(game.num_actions), 1, kind)
 
 
-def named(root, position, numbers):
-    return {position.action_name(int(a)): n for a, n in zip(root.actions, np.asarray(numbers).tolist(), strict=True)}
-
-
-def grown(position, evaluate, simulations, kind, *, capacity=None, rng=None, **settings):
+def grown(position, evaluate, simulations, kind, **options):
     """Return the whole tree that one search alone grows."""
-    settings = SearchSettings(algorithm=kind, **settings)
-    slots = SearchSlots(position, settings, slots=1, simulations=capacity or simulations)
-    slots.begin(0, position, simulations=simulations, rng=rng)
-    assert slots.run(evaluate) == [0]
-    return tree_of(slots, 0, position)
+    return tree_of(searched(position, evaluate, simulations, kind, **options), position)
 
 
 # --- PUCT, by hand ---
@@ -97,11 +77,7 @@ def hand_made(*, visits, value_sum, edges):
 
 
 def numbers(**changed):
-    record = np.zeros(1, SETTINGS)
-    for name, value in (SearchSettings().model_dump() | changed).items():
-        if name in SETTINGS.names:
-            record[name] = value
-    return record[0]
+    return SearchSlots(TicTacToe(), SearchSettings(**changed), slots=1, simulations=1).trees.settings[0]
 
 
 # 16 visits, c = 1.25: U = 1.25 · 4 · P / (1 + n), and Q + U = 0.5 + 5 · 0.2 / 10 = 0.6 at the first edge.
@@ -145,11 +121,8 @@ def test_puct_visits_the_best_prior_first_and_then_the_best_score():
     # The root is worth 0.2 - 0.3 = -0.1 and each child, seen from it, +0.1. c = 1.25, priors 1/9.
     # All untried are worth the root's mean, which the child's +0.1 pulls up to 0; the first child then scores
     # 0.1 + 1.25 · √2 / 9 / 2 = 0.198 and the untried 0 + 1.25 · √2 / 9 = 0.196: it is tried again.
-    evaluate = Constant(9, 0.2, 0.5, 0.3)
-    tree = grown(TicTacToe(), evaluate, 1, "puct")
-    assert list(tree["moves"]) == ["a1"]
-    assert tree["value"] == pytest.approx(0)
-    assert grown(TicTacToe(), evaluate, 2, "puct")["moves"]["a1"]["visits"] == 2
+    found = result_of(TicTacToe(), Constant(9, 0.2, 0.5, 0.3), 2, "puct")
+    assert found.visits.tolist() == [2] + [0] * 8
 
 
 # --- Gumbel, by hand ---
@@ -248,11 +221,9 @@ def test_the_table_of_visits_is_sequential_halving(considered, simulations):
 
 
 def test_gumbel_visits_the_moves_of_the_root_by_the_table():
-    root = one(ConnectFour(), Hashed(7), 42, "gumbel", max_considered_actions=4)
     # 4 actions, 2 phases: 42 // 8 = 5 visits each, then two at a time with 42 // 4 = 10 and one with what is left.
-    assert sorted(root.visits) == [0, 0, 0, 5, 5, 16, 16]
-    root = one(ConnectFour(), Hashed(7), 42, "gumbel", max_considered_actions=1)
-    assert sorted(root.visits) == [0] * 6 + [42]
+    for considered, visits in ((4, [0, 0, 0, 5, 5, 16, 16]), (1, [0] * 6 + [42])):
+        assert sorted(result_of(ConnectFour(), Hashed(7), 42, max_considered_actions=considered).visits) == visits
 
 
 # --- values and whose they are ---
@@ -263,12 +234,12 @@ def test_gumbel_visits_the_moves_of_the_root_by_the_table():
 def test_a_value_changes_its_sign_where_the_player_to_move_changes(movers, kind):
     # Every position is worth -0.1 to who moves there, so +0.1 to the player at the root where it is the other one.
     seen = [-0.1 if mover == movers[0] else 0.1 for mover in movers]
-    root = one(Chain(movers), Constant(1, 0.2, 0.5, 0.3), len(movers) - 1, kind)
+    root = result_of(Chain(movers), Constant(1, 0.2, 0.5, 0.3), len(movers) - 1, kind)
     assert root.value == pytest.approx(sum(seen) / len(seen))
     assert (root.network_value, root.network_draw, root.draw) == pytest.approx((-0.1, 0.5, 0.5))
     if len(movers) > 1:
         assert root.q == pytest.approx([sum(seen[1:]) / len(seen[1:])], abs=1e-7)
-    proven = one(Chain(movers), Constant(1, 0.2, 0.5, 0.3), len(movers), kind)
+    proven = result_of(Chain(movers), Constant(1, 0.2, 0.5, 0.3), len(movers), kind)
     assert proven.proven == proven.value == (-1 if movers[0] == movers[-1] else 1)
     assert proven.q.tolist() == [proven.value]
 
@@ -278,9 +249,9 @@ def test_a_player_who_moves_twice_finds_the_win_that_needs_both_moves(kind):
     # Player 0 moves twice, then player 1. Only after 1 1 does every reply of player 1 lose; by hand: a win by 1.
     start = Written("001", "11011000")
     assert toys.move_values(start) == {0: -1, 1: 1}
-    root = one(start, Uniform(2), 30, kind)
+    root = result_of(start, Uniform(2), 30, kind)
     assert (root.proven, root.value, root.best_action()) == (PROVEN_WIN, 1, 1)
-    root = one(start, Exact(2), 2, kind)  # too few simulations to see the end
+    root = result_of(start, Exact(2), 2, kind)  # too few simulations to see the end
     assert root.proven == UNPROVEN
     assert root.q == pytest.approx([-1, 1], abs=2e-6)
     assert (abs(root.q) < 1).all()  # which only a proof is worth
@@ -293,7 +264,7 @@ def test_what_a_search_proves_is_the_exact_value_whoever_moves_when(kind, data, 
     movers = data.draw(st.text("01", min_size=depth, max_size=depth))
     winners = data.draw(st.text("01-", min_size=2**depth, max_size=2**depth))
     start = Written(movers, winners)
-    root = one(start, Uniform(2), 400, kind, c_puct=100.0, max_considered_actions=2, c_visit=0.0, c_scale=0.01)
+    root = result_of(start, Uniform(2), 400, kind, c_puct=100.0, max_considered_actions=2, c_visit=0.0, c_scale=0.01)
     if root.proven != UNPROVEN:
         assert root.proven == root.value == toys.solve(start)
         assert root.draw == (root.proven == PROVEN_DRAW)
@@ -320,7 +291,7 @@ LOSSES_IN_ONE = [
 @pytest.mark.parametrize(("start", "moves", "wins"), WINS_IN_ONE)
 def test_a_win_in_one_is_played_by_both_colours(start, moves, wins, kind):
     position = toys.after(start, moves)
-    root = one(position, Uniform(start.num_actions), 40, kind)
+    root = result_of(position, Uniform(start.num_actions), 40, kind)
     assert position.action_name(root.best_action()) in wins.split()
     assert (root.proven, root.value) == (PROVEN_WIN, 1)
     assert root.simulations < 40
@@ -328,19 +299,13 @@ def test_a_win_in_one_is_played_by_both_colours(start, moves, wins, kind):
 
 @both_kinds
 @pytest.mark.parametrize(("start", "moves", "saves"), LOSSES_IN_ONE)
-def test_a_loss_in_one_is_averted_by_both_colours(start, moves, saves, kind):
+def test_a_loss_in_one_is_averted_by_both_colours_and_by_random_playouts(start, moves, saves, kind):
     position = toys.after(start, moves)
-    root = one(position, Uniform(start.num_actions), 100, kind)
-    assert position.action_name(root.best_action()) == saves
+    played_out = result_of(position, Rollouts(start.num_actions, np.random.default_rng(1)), 400, "puct")
+    root = result_of(position, Uniform(start.num_actions), 100, kind)
+    assert {position.action_name(each.best_action()) for each in (root, played_out)} == {saves}
     if kind == "puct":  # which tries every move, and so sees why the others lose
-        assert [position.action_name(int(a)) for a, p in zip(root.actions, root.policy, strict=True) if p] == [saves]
-
-
-@pytest.mark.parametrize(("start", "moves", "saves"), LOSSES_IN_ONE)
-def test_random_playouts_avert_a_loss_in_one(start, moves, saves):
-    position = toys.after(start, moves)
-    root = one(position, Rollouts(start.num_actions, np.random.default_rng(1)), 400, "puct")
-    assert position.action_name(root.best_action()) == saves
+        assert [position.action_name(int(a)) for a in root.actions[root.policy > 0]] == [saves]
 
 
 def test_a_move_that_only_seems_to_lose_keeps_its_share_of_the_policy():
@@ -350,7 +315,7 @@ def test_a_move_that_only_seems_to_lose_keeps_its_share_of_the_policy():
             wdl[leaves.observations[:, 1, 0, 0] == 0b10] = 1, 0, 0  # after move 0 the opponent is sure to win
             return Evaluation(logits, wdl)
 
-    root = one(Written("0101", "01" * 8), Biased(2), 2, "puct")
+    root = result_of(Written("0101", "01" * 8), Biased(2), 2, "puct")
     assert (root.proven, root.visits.tolist()) == (UNPROVEN, [1, 1])
     assert root.policy.tolist() == [0.5, 0.5]
 
@@ -364,8 +329,7 @@ def tic_tac_toe_states():
 
 
 def mistakes(positions, roots):
-    memo = {}
-    count = 0
+    memo, count = {}, 0
     for position, root in zip(positions, roots, strict=True):
         values = toys.move_values(position, memo)
         assert root.proven in (UNPROVEN, max(values.values()))
@@ -382,31 +346,24 @@ def test_with_exact_values_puct_plays_every_position_of_tic_tac_toe_perfectly(ti
 
 
 def test_gumbel_plays_tic_tac_toe_perfectly_with_a_visit_a_move(tic_tac_toe_states):
-    slots = SearchSlots(TicTacToe(), SearchSettings(), slots=len(tic_tac_toe_states), simulations=9)
-    for slot, position in enumerate(tic_tac_toe_states):
-        slots.begin(slot, position, simulations=len(position.legal_actions()))
     exact = Exact(9)
-    while done := slots.run(exact):
-        for slot in done:
-            slots.idle(slot)
-    roots = [slots.result(slot) for slot in range(len(tic_tac_toe_states))]
-    assert all(root.visits.max() == 1 for root in roots)
-    assert mistakes(tic_tac_toe_states, roots) == 0
+    for moves in range(1, 10):
+        states = [position for position in tic_tac_toe_states if len(position.legal_actions()) == moves]
+        roots = search(states, exact, simulations=moves)
+        assert all(root.visits.max() == 1 for root in roots)
+        assert mistakes(states, roots) == 0
 
 
 @both_kinds
 def test_what_is_proven_of_tic_tac_toe_is_true(tic_tac_toe_states, kind):
     memo = {}
     roots = search(tic_tac_toe_states, Hashed(9), simulations=100, settings=SearchSettings(algorithm=kind))
-    proven = 0
-    for position, root in zip(tic_tac_toe_states, roots, strict=True):
-        if root.proven != UNPROVEN:
-            proven += 1
-            values = toys.move_values(position, memo)
-            assert root.proven == root.value == max(values.values())
-            favoured = {int(action) for action, p in zip(root.actions, root.policy, strict=True) if p > 0}
-            assert all(values[action] == root.proven for action in favoured)
-    assert proven > 2000
+    proven = [each for each in zip(tic_tac_toe_states, roots, strict=True) if each[1].proven != UNPROVEN]
+    for position, root in proven:
+        values = toys.move_values(position, memo)
+        assert root.proven == root.value == max(values.values())
+        assert {values[action] for action in root.actions[root.policy > 0].tolist()} == {root.proven}
+    assert len(proven) > 2000
 
 
 # --- what the evaluator is asked ---
@@ -428,12 +385,7 @@ def test_the_evaluator_sees_each_leaf_as_it_is_and_no_finished_position(start, k
             return super().__call__(leaves)
 
     evaluate = Watching(9)
-    positions = [
-        start,
-        toys.after(start, "b2 a1"),
-        toys.after(start, "a1 b2 c3 a3 c1"),
-        toys.after(start, "a1 b1 a2 b2"),
-    ]
+    positions = [toys.after(start, moves) for moves in ("", "b2 a1", "a1 b2 c3 a3 c1", "a1 b1 a2 b2")]
     roots = search(positions, evaluate, simulations=150, settings=SearchSettings(algorithm=kind))
     assert evaluate.seen < sum(root.simulations for root in roots)  # finished ones count as simulations all the same
 
@@ -454,9 +406,9 @@ def test_logits_of_illegal_actions_count_for_nothing():
 def test_a_search_without_simulations_returns_the_network_s_evaluation():
     position = toys.after(TicTacToe(), "b2 a1")
     root = search([position], Hashed(9), simulations=0)[0]
-    logits, wdl = Hashed(9)(type("L", (), {"observations": np.array([position.observe()])}))
+    logits, wdl = Hashed(9)(EvaluationBatch(np.array([position.observe()]), list))
     legal = list(position.legal_actions())
-    prior = np.exp(logits[0, legal] - logits[0, legal].max())
+    prior = np.exp(logits[0, legal])
     assert root.policy == pytest.approx(prior / prior.sum(), rel=1e-5)
     assert root.best_action() == legal[int(np.argmax(prior))]
     assert root.value == root.network_value == pytest.approx(wdl[0, 0] - wdl[0, 2])
@@ -469,27 +421,21 @@ def test_a_search_without_simulations_returns_the_network_s_evaluation():
 
 def test_what_a_slot_finds_does_not_depend_on_its_neighbours_or_its_past():
     start = ConnectFour()
-    jobs = [
-        (toys.after(start, moves), kind, simulations)
-        for moves in ("", "4", "4 4 5 5 6 6", "1 2 1 2 1", "3 3 4 5 4 6")
-        for kind in KINDS
-        for simulations in (1, 17, 60)
-    ]
-    evaluate = Hashed(7)
-    alone = [grown(position, evaluate, simulations, kind) for position, kind, simulations in jobs]
+    positions = [toys.after(start, moves) for moves in ("", "4", "4 4 5 5 6 6", "1 2 1 2 1", "3 3 4 5 4 6")]
+    jobs, evaluate = list(itertools.product(positions, (1, 17, 60), KINDS)), Hashed(7)
     slots = SearchSlots(start, SearchSettings(), slots=4, simulations=60)
     waiting, running, found = list(range(len(jobs))), {}, {}
     while len(found) < len(jobs):
         for slot in range(4):
             if slot not in running and waiting:
                 running[slot] = waiting.pop(0)
-                position, kind, simulations = jobs[running[slot]]
+                position, simulations, kind = jobs[running[slot]]
                 slots.begin(slot, position, simulations=simulations, algorithm=kind)
         for slot in slots.run(evaluate):
-            found[running[slot]] = tree_of(slots, slot, start)
-            del running[slot]
+            found[running.pop(slot)] = tree_of(slots, start, slot)
             slots.idle(slot)
-    assert [found[i] for i in range(len(jobs))] == alone
+    for i, (position, simulations, kind) in enumerate(jobs):
+        assert found[i] == grown(position, evaluate, simulations, kind)
     assert slots.run(evaluate) == []
 
 
@@ -507,19 +453,19 @@ def test_room_for_edges_grows_and_nothing_is_lost(start, kind, monkeypatch):
     room = slots.trees.edges.shape[1]
     for slot in range(3):
         slots.begin(slot, start, simulations=60 - 25 * slot)
-    found = {}
-    while len(found) < 3:
+    done = 0
+    while done < 3:
         for slot in slots.run(Hashed(600)):
-            found[slot] = tree_of(slots, slot, start)
+            expected = grown(start, Hashed(600), 60 - 25 * slot, kind, capacity=1000)
+            assert tree_of(slots, start, slot) == expected
             slots.idle(slot)
+            done += 1
     assert room < slots.trees.edges.shape[1]
-    for slot in range(3):
-        assert found[slot] == grown(start, Hashed(600), 60 - 25 * slot, kind, capacity=1000)
 
 
 @both_kinds
 def test_sparse_actions_keep_their_numbers(kind):
-    root = one(Wide().play(3), Hashed(600), 80, kind)
+    root = result_of(Wide().play(3), Hashed(600), 80, kind)
     assert root.actions.tolist() == list(range(1, 600, 3))
     assert root.best_action() in root.actions
     assert root.visits.sum() == root.simulations == 80
@@ -555,21 +501,15 @@ def test_visits_sum_to_the_simulations_and_the_policy_to_one_over_legal_moves(st
 @given(data=st.data(), n=st.integers(1, 12), kind=st.sampled_from([PUCT, GUMBEL]))
 def test_the_policy_gives_nothing_to_a_move_known_to_lose_unless_all_do(data, n, kind):
     def draw(element):
-        return data.draw(st.lists(element, min_size=n, max_size=n))
+        return np.array(data.draw(st.lists(element, min_size=n, max_size=n)))
 
-    proven = np.array(draw(st.sampled_from([PROVEN_LOSS, PROVEN_DRAW, PROVEN_WIN, UNPROVEN])))
-    visits = np.array(draw(st.integers(0, 500)))
+    proven, visits = draw(st.sampled_from([PROVEN_LOSS, PROVEN_DRAW, PROVEN_WIN, UNPROVEN])), draw(st.integers(0, 500))
     visits[(proven != UNPROVEN) & (visits == 0)] = 1
-    q = np.where(proven != UNPROVEN, proven, np.array(draw(st.floats(-0.99, 0.99))))
+    q = np.where(proven != UNPROVEN, proven, draw(st.floats(-0.99, 0.99)))
     q[visits == 0] = nan
-    prior = np.array(draw(st.floats(0, 1))) + 1e-12
+    prior = draw(st.floats(0, 1)) + 1e-12
     prior = (prior / prior.sum()).astype(np.float32)
-    if (proven == PROVEN_WIN).any():
-        of_root = PROVEN_WIN
-    elif (proven == UNPROVEN).any():
-        of_root = UNPROVEN
-    else:
-        of_root = proven.max()
+    of_root = PROVEN_WIN if PROVEN_WIN in proven else max(proven)  # the largest is UNPROVEN
     network_value = data.draw(st.floats(-1, 1))
     policy = policy_target(kind, visits, prior, q.astype(np.float32), network_value, of_root, 50.0, 1.0)
     assert policy.shape == (n,)
@@ -583,13 +523,8 @@ def test_the_policy_gives_nothing_to_a_move_known_to_lose_unless_all_do(data, n,
         assert np.allclose(policy[proven == of_root], 1 / (proven == of_root).sum())
 
 
-def test_the_puct_policy_is_the_share_of_the_visits():
-    root = one(ConnectFour(), Hashed(7), 50, "puct")
-    assert root.policy == pytest.approx(root.visits / 50)
-
-
 def test_the_gumbel_policy_is_the_improved_policy_of_the_root():
-    root = one(ConnectFour(), Hashed(7), 50, "gumbel")
+    root = result_of(ConnectFour(), Hashed(7), 50, "gumbel")
     expected = improved_policy(np.log(root.prior), root.visits, root.q.copy(), root.network_value, 50.0, 1.0)
     assert root.policy == pytest.approx(expected, rel=1e-5)
 
@@ -598,35 +533,22 @@ def test_the_gumbel_policy_is_the_improved_policy_of_the_root():
 
 
 @both_kinds
-def test_noise_is_sampled_for_every_search_and_absent_without_generator(kind):
-    settings = SearchSettings(algorithm=kind, max_considered_actions=2)
-    slots = SearchSlots(ConnectFour(), settings, slots=1, simulations=30)
-    rng = np.random.default_rng(3)
+def test_noise_is_sampled_for_every_search_by_its_seed_and_absent_without_generator(kind):
+    start, settings = ConnectFour(), SearchSettings(algorithm=kind, max_considered_actions=2)
+    slots = SearchSlots(start, settings, slots=1, simulations=30)
 
     def again(rng):
-        slots.begin(0, ConnectFour(), simulations=30, rng=rng)
+        slots.begin(0, start, simulations=30, rng=rng)
         slots.run(Hashed(7))
-        return tree_of(slots, 0, ConnectFour())
+        return tree_of(slots, start)
 
-    noisy = [again(rng) for _ in range(6)]
-    assert len({repr(each) for each in noisy}) > 3
-    assert again(None) == grown(ConnectFour(), Hashed(7), 30, kind, max_considered_actions=2)
+    def noisy(seed):
+        rng = np.random.default_rng(seed)
+        return [repr(again(rng)) for _ in range(6)]
 
-
-@both_kinds
-def test_the_same_seed_gives_the_same_noise(kind):
-    def search_twice(seed):
-        roots = search(
-            [ConnectFour()] * 2,
-            Hashed(7),
-            simulations=30,
-            settings=SearchSettings(algorithm=kind, max_considered_actions=2),
-            rng=np.random.default_rng(seed),
-        )
-        return [(root.visits.tolist(), root.q.tolist()) for root in roots]
-
-    assert repr(search_twice(1)) == repr(search_twice(1))
-    assert repr(search_twice(1)) != repr(search_twice(2))
+    assert len(set(noisy(3))) > 3
+    assert noisy(1) == noisy(1) != noisy(2)
+    assert again(None) == grown(start, Hashed(7), 30, kind, max_considered_actions=2)
 
 
 @pytest.mark.parametrize(
@@ -635,12 +557,9 @@ def test_the_same_seed_gives_the_same_noise(kind):
     ids=["given", "few actions", "many actions"],
 )
 def test_dirichlet_noise_takes_its_share_of_the_priors_of_the_root_alone(start, alpha, concentration):
-    rng, n = np.random.default_rng(7), len(start.legal_actions())
-    shares = []
-    for _ in range(300):
-        slots = SearchSlots(start, SearchSettings(algorithm="puct", dirichlet_alpha=alpha), slots=1, simulations=3)
-        slots.begin(0, start, simulations=3, rng=rng)
-        slots.run(Uniform(start.num_actions))
+    n, shares = len(start.legal_actions()), []
+    for seed in range(300):
+        slots = searched(start, Uniform(start.num_actions), 3, "puct", seed=seed, dirichlet_alpha=alpha)
         root, below = slots.trees.nodes[0, :2]
         edges = slots.trees.edges[0]
         priors = edges["prior"][:n]
@@ -672,14 +591,16 @@ def small_searches():
     lines = []
     for kind in KINDS:
         for start, moves in ((TicTacToe(), "b2"), (ConnectFour(), "4 4 5 5 6"), (PlainTicTacToe(), "a1 b2")):
-            root = one(toys.after(start, moves), Hashed(start.num_actions), 60, kind)
+            root = result_of(toys.after(start, moves), Hashed(start.num_actions), 60, kind)
             q = [None if np.isnan(q) else round(float(q), 4) + 0.0 for q in root.q]
             lines.append((root.visits.tolist(), q, root.proven))
     return repr(lines)
 
 
 def test_the_search_is_the_same_with_the_compiler_off():
-    assert toys.without_compiler(__name__, "small_searches") == small_searches()
+    program = f"import numba, {__name__} as module; assert numba.config.DISABLE_JIT; print(module.small_searches())"
+    done = python("-c", program, NUMBA_DISABLE_JIT="1", PYTHONPATH=os.pathsep.join(sys.path))
+    assert done.stdout.strip() == small_searches()
 
 
 @pytest.mark.parametrize(("logits", "wdl"), [((1, 8), (1, 3)), ((9,), (1, 3)), ((2, 9), (2, 3)), ((1, 9), (1, 2))])

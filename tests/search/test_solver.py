@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.strength.exams import after, every_position, read_exam
+from benchmarks.strength.exams import after, read_exam
 from benchmarks.strength.solver import Solver
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.players import Bot, find_player
@@ -27,32 +27,26 @@ def exact(position, *, nodes, simulations=2):
     return with_exact_end(position, result, nodes=nodes)
 
 
-def check_line(position, line, value):
-    """Check that a principal variation ends the game with `value` for the player to move in `position`."""
-    outcome = after(position, line).outcome()
-    assert outcome is not None
-    assert outcome.value(position.to_play) == value
+def check_exact(position, solver, *, shortest_line=2):
+    """Check an exact result against exhaustive search."""
+    found, values = exact(position, nodes=10_000_000), solver.move_values(position)
+    assert (found.proven, found.value) == (max(values.values()),) * 2
+    assert found.draw == (found.proven == PROVEN_DRAW)
+    assert values[found.best_action()] == found.proven
+    for action, q, line in zip(found.actions.tolist(), found.q, found.principal_variations, strict=True):
+        if found.proven != 1:
+            assert q == values[action]
+        if q == found.proven and len(line) >= shortest_line:
+            assert after(position, line).outcome().value(position.to_play) == values[action]
 
 
-@pytest.mark.parametrize("rows", [3, 4])
-def test_all_values_of_a_small_game_are_those_of_exhaustive_search(rows):
-    start = load_game("tic-tac-toe" if rows == 3 else "connect-four(rows=4, columns=4)").start
-    solver, rng = Solver(start), np.random.default_rng(0)
-    if rows == 3:
-        positions = [each.position for each in every_position(load_game("tic-tac-toe"))][::29]
-    else:
-        games = [random_game(start, rng).positions[:-1] for _ in range(60)]
-        positions = [game[int(rng.integers(len(game)))] for game in games]
-    for position in positions:
-        found, values = exact(position, nodes=10_000_000), solver.move_values(position)
-        assert (found.proven, found.value) == (max(values.values()),) * 2
-        assert found.draw == (found.proven == PROVEN_DRAW)
-        assert values[found.best_action()] == found.proven
-        for action, q, line in zip(found.actions.tolist(), found.q, found.principal_variations, strict=True):
-            if found.proven != 1:
-                assert q == values[action]
-            if q == found.proven and len(line) > 1:
-                check_line(position, line, values[action])
+@pytest.mark.parametrize("name", ["tic-tac-toe", "connect-four(rows=4, columns=4)"])
+def test_all_values_of_a_small_game_are_those_of_exhaustive_search(name):
+    start, rng = load_game(name).start, np.random.default_rng(0)
+    solver = Solver(start)
+    for _ in range(120):
+        positions = random_game(start, rng).positions[:-1]
+        check_exact(positions[rng.integers(len(positions))], solver)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +94,7 @@ class Again(CompiledGame, version=1):
 def test_a_player_who_moves_twice_is_understood():
     solver, position = Solver(Again()), Again()
     while position.outcome() is None:
-        found = exact(position, nodes=1_000_000)
-        assert found.proven == solver.value(position)
-        for action, q, line in zip(found.actions.tolist(), found.q, found.principal_variations, strict=True):
-            if found.proven != 1:
-                assert q == solver.move_values(position)[action]
-            if q == found.proven:
-                check_line(position, line, found.proven)
+        check_exact(position, solver, shortest_line=1)
         position = position.play(1 if position.record["left"] > 1 else 0)
 
 

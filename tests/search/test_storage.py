@@ -50,8 +50,7 @@ def test_only_what_lies_behind_the_edges_in_use_is_given_back():
     memory.edges["visits"] = 1
     full = np.full(3, 100_001, np.int32)
     memory.release(full)
-    used = np.array([100_001, 10_001, 100_001], np.int32)
-    memory.release(used)
+    memory.release(np.array([100_001, 10_001, 100_001], np.int32))
     in_a_page = 4096 // EDGE.itemsize
     assert memory.edges["visits"][[0, 2]].all()
     assert memory.edges["visits"][1, :10_001].all()

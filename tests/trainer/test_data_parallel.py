@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,8 @@ from plyzero.run.metrics import read_heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import list_segments
 from plyzero.settings import TrainerSettings
-from tests.helpers.cli import plyzero
+from tests.helpers.cli import refused
+from tests.helpers.learning import training
 from tests.helpers.ranks import observe_ranks, snapshot
 from tests.helpers.runs import play_segment, small_run
 from tests.helpers.surroundings import is_running, wait_until
@@ -38,7 +39,7 @@ CPU = torch.device("cpu")
 
 def test_every_row_of_a_batch_belongs_to_one_process():
     rows = np.arange(12)
-    batch = Batch(*(rows[:, None, None, None], rows[:, None], rows[:, None], rows[:, None], rows, rows))
+    batch = Batch(rows[:, None, None, None], *[rows[:, None]] * 3, rows, rows)
     parts = [share_of(batch, rank, 3) for rank in range(3)]
     assert [part.wdl[:, 0].tolist() for part in parts] == [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 11]]
     assert all(field.shape[0] == 4 for part in parts for field in part)
@@ -68,35 +69,9 @@ def test_devices_that_cannot_train_together_are_one_sentence(
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there are GPUs")
 def test_devices_that_are_not_there_are_refused_before_a_lease_is_taken(tmp_path: Path):
     run = small_run(tmp_path / "r")
-    done = plyzero("trainer", "--run", str(run.root), "--devices", "2")
-    assert done.returncode == 2
-    assert done.stderr.startswith("plyzero: --devices 2: torch finds no CUDA device here;")
+    said = refused("trainer", "--run", str(run.root), "--devices", "2")
+    assert said.startswith("plyzero: --devices 2: torch finds no CUDA device here;")
     assert list(run.trainer.glob("fence-*")) == []
-
-
-OWN_PARTS = """
-import torch
-from torch import nn
-from trainer.loss import loss
-
-
-class Plain(nn.Module):
-    '''Without batch normalisation, so that a step on a batch is the same in one process and in two.'''
-
-    def __init__(self, observation_shape, num_actions, *, blocks, channels):
-        super().__init__()
-        self.hidden, self.policy, self.value = nn.Linear(18, 16), nn.Linear(16, 9), nn.Linear(16, 3)
-        self.never_used = nn.Parameter(torch.ones(5))
-
-    def forward(self, observations):
-        features = torch.relu(self.hidden(observations.flatten(1)))
-        return self.policy(features), self.value(features)
-
-
-def policy_alone(policy_logits, wdl_logits, **targets):
-    found = loss(policy_logits, wdl_logits, **targets)
-    return found._replace(total=loss(policy_logits, wdl_logits.detach(), **targets).total)
-"""
 
 
 @pytest.fixture
@@ -129,32 +104,24 @@ def read_step(folder: Path, step: int) -> dict[str, dict[str, torch.Tensor]]:
 @pytest.mark.slow
 def test_gradients_are_the_mean_and_weights_are_equal(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     observe_ranks(monkeypatch, tmp_path)
-    with closing(Trainer(run, device="cpu", devices=2)) as trainer:
-        trainer.ingest()
+    with training(run, steps=0, devices=2) as trainer:
         for step in range(1, 6):
             batch = trainer.window.sample(32, np.random.default_rng(step))
             halves = [gradients(trainer.network, share_of(batch, rank, 2)) for rank in range(2)]
             mean = {name: (halves[0][name] + halves[1][name]) / 2 for name in halves[0]}
             losses = trainer.ranks.learn(batch)
-            here, there = snapshot(trainer), read_step(tmp_path, step)
+            here = snapshot(trainer)
             assert difference(here["gradients"], mean) < 1e-5
             assert difference(halves[0], halves[1]) > 0.1
-            for kind in here:
-                for name, values in here[kind].items():
-                    assert torch.equal(values, there[kind][name]), (step, kind, name)
+            torch.testing.assert_close(here, read_step(tmp_path, step), rtol=0, atol=0)
             assert losses.isfinite().all()
 
 
 @pytest.mark.slow
-def test_without_batch_normalisation_two_processes_make_the_step_of_one(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    (tmp_path / "own_shared.py").write_text(OWN_PARTS)
-    monkeypatch.chdir(tmp_path)  # where the other process finds the module
-    monkeypatch.syspath_prepend(str(tmp_path))
-    run = open_run(run.root, options=["network.module=own_shared:Plain", "trainer.loss=own_shared:policy_alone"])
-    with closing(Trainer(run, device="cpu", devices=2)) as trainer:
-        trainer.ingest()
+def test_without_batch_normalisation_two_processes_make_the_step_of_one(run: Run):
+    parts = "tests.helpers.own_parts"
+    run = open_run(run.root, options=[f"network.module={parts}:Plain", f"trainer.loss={parts}:policy_alone"])
+    with training(run, steps=0, devices=2) as trainer:
         for step in range(3):
             batch = trainer.window.sample(32, np.random.default_rng(step))
             alone = gradients(trainer.network, batch, trainer.parts.loss)
@@ -169,16 +136,14 @@ def test_without_batch_normalisation_two_processes_make_the_step_of_one(
 
 
 @pytest.mark.slow
-def test_one_process_continues_the_state_of_two_and_two_again(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_one_process_continues_the_state_of_two_and_two_again(run: Run, tmp_path: Path, monkeypatch):
     observe_ranks(monkeypatch, tmp_path)
     trained, weights = 0, None
     for devices, steps in ((2, 3), (1, 2), (2, 2)):
         with closing(Trainer(run, device="cpu", devices=devices)) as trainer:
             assert (trainer.step, trainer.ledger.trained) == (trained // 32, trained)
             if weights is not None:
-                assert all(torch.equal(values, weights[name]) for name, values in trainer.network.state_dict().items())
+                torch.testing.assert_close(trainer.network.state_dict(), weights, rtol=0, atol=0)
             trainer.ingest()
             for _ in range(steps):
                 trainer.train_step()
@@ -188,51 +153,52 @@ def test_one_process_continues_the_state_of_two_and_two_again(
             last = snapshot(trainer)
     assert load_state(run.trainer)["ledger"]["trained"] == trained == 7 * 32
     there = read_step(tmp_path, 7)  # the optimiser has come along too, or these would differ
-    assert all(torch.equal(values, there["weights"][name]) for name, values in last["weights"].items())
+    torch.testing.assert_close(last["weights"], there["weights"], rtol=0, atol=0)
 
 
 def others_of(pid: int) -> list[int]:
     """The children of a process that are processes of `--devices`."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-            command = (path.parent / "cmdline").read_bytes()
-        except OSError:  # it has ended meanwhile
-            continue
-        if int(fields[1]) == pid and fields[0] != "Z" and b"run_rank" in command:
-            found.append(int(path.parent.name))
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            state, parent, *_ = (path / "stat").read_text().rpartition(")")[2].split()
+            if int(parent) == pid and state != "Z" and b"run_rank" in (path / "cmdline").read_bytes():
+                found.append(int(path.name))
     return found
 
 
 @contextmanager
 def running(*command: str) -> Iterator[subprocess.Popen[str]]:
     """A process of Python that is killed at the end."""
-    with subprocess.Popen(
-        [sys.executable, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as process:
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, *command], **streams) as process:
         try:
             yield process
         finally:
             process.kill()
 
 
+def run_to_train(root: Path, full: int, *options: str) -> Run:
+    """A run with a model, so that the trainer publishes while it trains, and positions that it has played."""
+    run = small_run(root, "tic-tac-toe", *options)
+    publish_model(run.models, untrained(run), fence=0, step=0)
+    play_segment(run, full=200)
+    play_segment(run, full=full, sequence=1, fence=1, step=1)
+    return run
+
+
+def wait_for_model(run: Run, fence: int) -> None:
+    wait_until(lambda: list_models(run.models)[0].fence == fence)
+
+
 @pytest.mark.slow
 def test_a_killed_process_ends_the_others_and_the_ledger_is_exact(tmp_path: Path):
     options = ("trainer.publish_seconds=5", "trainer.window_positions=1000000", "trainer.replay_ratio=4")
-    run = small_run(tmp_path / "r", "tic-tac-toe", *options)
-    publish_model(run.models, untrained(run), fence=0, step=0)  # so that the trainer publishes while it trains
-    play_segment(run, full=200)
-    play_segment(run, full=800, sequence=1, fence=1, step=1)
-
+    run = run_to_train(tmp_path / "r", 800, *options)
     command = ("-m", "plyzero", "trainer", "--run", str(run.root), "--device", "cpu", "--devices", "2")
 
-    def has_new_model(fence: int) -> bool:
-        models = list_models(run.models)
-        return bool(models) and models[0].fence == fence
-
     with running(*command) as trainer:
-        wait_until(lambda: has_new_model(1))
+        wait_for_model(run, fence=1)
         (other,) = others_of(trainer.pid)
         os.kill(other, signal.SIGKILL)
         assert trainer.wait(300) == 1
@@ -241,7 +207,7 @@ def test_a_killed_process_ends_the_others_and_the_ledger_is_exact(tmp_path: Path
     assert said == f"{sentence} from the last saved state\n"
 
     with running(*command) as trainer:
-        wait_until(lambda: has_new_model(2))
+        wait_for_model(run, fence=2)
         (other,) = others_of(trainer.pid)
         trainer.kill()
         wait_until(lambda: not is_running(other), seconds=300)
@@ -249,8 +215,8 @@ def test_a_killed_process_ends_the_others_and_the_ledger_is_exact(tmp_path: Path
     with running(*command) as trainer:
 
         def waits() -> bool:
-            beat = read_heartbeat(run.workers / "trainer.json")
-            return beat is not None and beat["pid"] == trainer.pid and beat["state"].startswith("waiting")
+            beat = read_heartbeat(run.workers / "trainer.json") or {"pid": 0}
+            return beat["pid"] == trainer.pid and beat["state"].startswith("waiting")
 
         wait_until(waits)
         (other,) = others_of(trainer.pid)
@@ -283,17 +249,14 @@ def test_a_process_that_ends_or_cannot_start_is_noticed(run: Run, monkeypatch: p
 
 @pytest.mark.slow
 def test_a_process_that_does_not_answer_ends_the_trainer(tmp_path: Path):
-    run = small_run(tmp_path / "r", "tic-tac-toe", "trainer.replay_ratio=1000")
-    publish_model(run.models, untrained(run), fence=0, step=0)
-    play_segment(run, full=200)
-    play_segment(run, full=1500, sequence=1, fence=1, step=1)
+    run = run_to_train(tmp_path / "r", 1500, "trainer.replay_ratio=1000")
     program = (
         "import sys; from trainer import data_parallel; data_parallel.STEP_SECONDS = 5.0; "
         "from plyzero.commands.cli import main; "
         f"sys.argv = ['plyzero', 'trainer', '--run', {str(run.root)!r}, '--device', 'cpu', '--devices', '2']; main()"
     )
     with running("-c", program) as trainer:
-        wait_until(lambda: list_models(run.models)[0].fence == 1)
+        wait_for_model(run, fence=1)
         (other,) = others_of(trainer.pid)
         os.kill(other, signal.SIGSTOP)
         try:
@@ -301,8 +264,6 @@ def test_a_process_that_does_not_answer_ends_the_trainer(tmp_path: Path):
         finally:
             os.kill(other, signal.SIGCONT)
         said = trainer.stderr.read()
-    sentence = (
-        "plyzero: a process of --devices 2 does not answer; the next start of the trainer continues from the last"
-    )
-    assert said == f"{sentence} saved state\n"
+    sentence = "plyzero: a process of --devices 2 does not answer; the next start of the trainer continues from the"
+    assert said == f"{sentence} last saved state\n"
     wait_until(lambda: not is_running(other), seconds=30)

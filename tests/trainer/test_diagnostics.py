@@ -1,5 +1,6 @@
 """Diagnostics: a run that is not learning gets a warning with the likely cause; a run that learns gets none."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,48 +11,33 @@ import torch
 from games.connect_four import ConnectFour
 from plyzero.errors import UserError
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.game import DRAW
+from plyzero.rules.game import DRAW, Game
 from plyzero.run.directory import Run
 from plyzero.run.metrics import read_lines
-from plyzero.run.segments import SegmentName, list_segments, read_segment
-from plyzero.settings import SearchSettings, TrainerSettings
+from plyzero.run.segments import SegmentName
+from plyzero.settings import TrainerSettings
+from tests.helpers.clock import Clock
 from tests.helpers.learning import learn
 from tests.helpers.recorded import random_games, recorded
 from tests.helpers.runs import games_of, small_run
+from tests.helpers.samples import made_up, samples_of
 from tests.helpers.toys import Chain
 from tests.helpers.zoo import Clobber, Kalah, Shuffle
+from trainer.diagnosis import guard
 from trainer.diagnosis.consistency import Agreement, Consistency
 from trainer.diagnosis.diagnostics import CHECK_SECONDS, Diagnostics, game_results, game_statistics, learned
-from trainer.diagnosis.guard import (
-    CONFIRMATIONS,
-    MAX_STALE_SECONDS,
-    MIN_OPENINGS,
-    NEWEST_GAMES,
-    GameStatistics,
-    Learned,
-    Measurements,
-    Staleness,
-    diagnose,
-)
+from trainer.diagnosis.guard import GameStatistics, Learned, Measurements, Staleness, diagnose
 from trainer.diagnosis.perspective import PointOfView
 from trainer.loop import Trainer
 from trainer.network import ResidualNetwork
-from trainer.targets import Samples, make_samples
 from trainer.window import Window
 
 AGREES = Agreement(compared=200, different=9)
 DIFFERS = Agreement(compared=200, different=10)
+GAMES = {"games": guard.NEWEST_GAMES, "openings": 400, "drawn": 0.1, "truncated": 0.0}
 HEALTHY = Measurements(
     mature=True,
-    statistics=GameStatistics(
-        games=NEWEST_GAMES,
-        openings=400,
-        drawn=0.1,
-        truncated=0.0,
-        won=(0.6, 0.3),
-        moved=(0.5, 0.5),
-        foresight=(0.3, 0.01),
-    ),
+    statistics=GameStatistics(**GAMES, won=(0.6, 0.3), moved=(0.5, 0.5), foresight=(0.3, 0.01)),
     consistency=Consistency(positions=5000, repeats=AGREES, legal=AGREES, effects=AGREES, values=AGREES, images=AGREES),
     view=PointOfView(mover=0.1, first=0.0, turn=0.1, surplus=-9.0),
     held_out=Learned(policy=0.5, value=0.3),
@@ -75,9 +61,20 @@ def verdicts(run: Run) -> list[dict]:
     return [line for path in sorted(run.metrics.glob("trainer-*.jsonl")) for line in read_lines(path)]
 
 
-def test_a_run_that_learns_gets_no_warning():
-    assert diagnose("nim", [HEALTHY] * CONFIRMATIONS) is None
-    assert diagnose("nim", [measured(statistics={"won": (0.9, 0.0)})] * CONFIRMATIONS) is None
+FEW = {"games": guard.NEWEST_GAMES - 1, "openings": 1, "drawn": 1, "truncated": 1, "moved": (1, 0), "won": (0, 0)}
+RARE = Agreement(compared=1000, different=49)
+NO_FAULTS = {
+    "nothing": {},
+    "one player wins most games": {"statistics": {"won": (0.9, 0.0)}},
+    "few games": {"statistics": FEW},
+    "few comparisons": {"consistency": {"legal": Agreement(compared=2, different=2)}},
+    "a rare rule that is not shown": {"consistency": dict.fromkeys(("legal", "effects", "values", "images"), RARE)},
+}
+
+
+@pytest.mark.parametrize("changed", NO_FAULTS.values(), ids=NO_FAULTS)
+def test_a_run_that_learns_gets_no_warning(changed: dict[str, Any]):
+    assert diagnose("nim", [measured(**changed)] * guard.CONFIRMATIONS) is None
 
 
 WARNINGS = [
@@ -92,8 +89,8 @@ WARNINGS = [
     ({"statistics": {"moved": (1.0, 0.0)}}, "player 1 never moves"),
     ({"statistics": {"drawn": 1.0, "won": (0.0, 0.0)}}, "nothing to learn"),
     ({"statistics": {"won": (0.9, 0.0)}, "mature": False}, "player 1 won none"),
-    ({"statistics": {"openings": MIN_OPENINGS - 1}}, "games all look alike"),
-    ({"stale": Staleness(worker="w7", seconds=MAX_STALE_SECONDS + 1)}, "worker w7 plays with a model"),
+    ({"statistics": {"openings": guard.MIN_OPENINGS - 1}}, "games all look alike"),
+    ({"stale": Staleness(worker="w7", seconds=guard.MAX_STALE_SECONDS + 1)}, "worker w7 plays with a model"),
 ]
 """Faults of the games or the workers, visible in the newest measurements alone."""
 
@@ -115,27 +112,17 @@ def test_a_fault_of_the_games_is_reported_at_once_with_its_likely_cause(wrong: d
 
 @pytest.mark.parametrize(("wrong", "said"), NOT_LEARNING)
 def test_a_fault_of_learning_is_reported_once_several_models_confirm_it(wrong: dict[str, Any], said: str):
-    confirmed = [measured(**wrong)] * CONFIRMATIONS
+    confirmed = [measured(**wrong)] * guard.CONFIRMATIONS
     assert said in str(diagnose("nim", confirmed))
     assert diagnose("nim", confirmed[1:]) is None
     assert diagnose("nim", [HEALTHY, *confirmed[1:]]) is None
 
 
 @pytest.mark.parametrize(("wrong", "said"), NOT_LEARNING[1:])
-def test_learning_is_not_judged_before_there_has_been_time_to_learn(wrong: dict[str, Any], said: str):
-    assert diagnose("nim", [measured(**wrong, mature=False)] * CONFIRMATIONS) is None
-
-
-@pytest.mark.parametrize(("wrong", "said"), NOT_LEARNING[1:])
-def test_learning_is_not_judged_on_few_games_of_a_run_that_began_with_a_trained_network(wrong, said: str):
-    few = wrong.get("statistics", {}) | {"games": NEWEST_GAMES - 1}
-    assert diagnose("nim", [measured(**{**wrong, "statistics": few})] * CONFIRMATIONS) is None
-
-
-def test_games_are_not_judged_before_there_are_enough():
-    few = {"games": NEWEST_GAMES - 1, "openings": 1, "drawn": 1.0, "truncated": 1.0, "moved": (1, 0), "won": (0, 0)}
-    assert diagnose("nim", [measured(statistics=few)]) is None
-    assert diagnose("nim", [measured(consistency={"legal": Agreement(compared=2, different=2)})]) is None
+def test_learning_is_not_judged_before_there_has_been_time_to_learn_or_on_few_games(wrong: dict[str, Any], said: str):
+    few = wrong.get("statistics", {}) | {"games": guard.NEWEST_GAMES - 1}  # of a run that began with a trained network
+    for young in (measured(**wrong, mature=False), measured(**{**wrong, "statistics": few})):
+        assert diagnose("nim", [young] * guard.CONFIRMATIONS) is None
 
 
 @pytest.mark.parametrize("changed", [{"mover": 0.08}, {"first": 0.02}, {"turn": 0.9}, {"surplus": 3.0}])
@@ -144,12 +131,6 @@ def test_an_observation_that_shows_who_is_to_move_may_show_any_side(changed: dic
     assert diagnose("nim", [measured(view=FIRST_PLAYERS, held_out=unknown)])
     assert diagnose("nim", [measured(view=FIRST_PLAYERS._replace(**changed), held_out=unknown)]) is None
     assert diagnose("nim", [measured(view=FIRST_PLAYERS)]) is None  # the network has learned the values
-
-
-def test_a_rare_rule_that_is_not_shown_causes_no_warning():
-    rare = Agreement(compared=1000, different=49)
-    consistency = {"legal": rare, "effects": rare, "values": rare, "images": rare}
-    assert diagnose("nim", [measured(consistency=consistency)]) is None
 
 
 class Faceless(Clobber):
@@ -162,18 +143,21 @@ class Faceless(Clobber):
 SEGMENT = SegmentName.parse("w0.0123abcd-00000000-g500-p5000-f5000-m0_0.zarr.zip")
 
 
-def test_the_games_are_checked_before_there_is_a_model():
-    now = 0.0
-    diagnostics = Diagnostics(GameSpec("faceless", Faceless()), TrainerSettings(), clock=lambda: now)
-    games = recorded(random_games(Faceless(), NEWEST_GAMES))
+def test_the_games_are_checked_before_there_is_a_model(clock: Clock):
+    diagnostics = Diagnostics(GameSpec("faceless", Faceless()), TrainerSettings(), clock=clock)
+    games = recorded(random_games(Faceless(), guard.NEWEST_GAMES))
     diagnostics.record(SEGMENT, games)
     assert "observe() shows the same for every position" in diagnostics.report["warning"]
     diagnostics.report = {}
     diagnostics.record(SEGMENT, games)
     assert diagnostics.report == {}  # not at every segment: it takes time
-    now += CHECK_SECONDS
+    clock.now += CHECK_SECONDS
     diagnostics.record(SEGMENT, games)
     assert diagnostics.report["warning"]
+
+
+def statistics_of(start: Game, count: int = 100) -> GameStatistics:
+    return game_statistics(game_results(recorded(random_games(start, count))))
 
 
 def test_foresight_is_positive_for_right_values():
@@ -181,38 +165,28 @@ def test_foresight_is_positive_for_right_values():
     position, winner = games.positions, np.repeat(games.games["winner"], games.games["positions"])
     result = np.where(winner == DRAW, 0, np.where(winner == position["to_play"], 1, -1))
     decided = np.mean(games.games["winner"] != DRAW)
-    position["network_value"], position["model_fence"] = result, 1
-    assert game_statistics(game_results(games)).foresight[0] == pytest.approx(decided)
-    position["network_value"] = -result
-    assert game_statistics(game_results(games)).foresight[0] == pytest.approx(-decided)
-    position["model_fence"] = 0
-    assert game_statistics(game_results(games)).foresight == (0, 0)
+    for sign, fence in ((1, 1), (-1, 1), (1, 0)):
+        position["network_value"], position["model_fence"] = sign * result, fence
+        assert game_statistics(game_results(games)).foresight[0] == pytest.approx(sign * decided * fence)
 
 
 def test_statistics_count_who_has_won_and_who_has_moved_and_games_cut_off():
-    statistics = game_statistics(game_results(recorded(random_games(Kalah(), 100))))
+    statistics = statistics_of(Kalah())
     assert statistics.won[0] + statistics.won[1] + statistics.drawn == pytest.approx(1)
     assert sum(statistics.moved) == pytest.approx(1)
     assert min(*statistics.won, *statistics.moved) > 0.2
-    alone = game_statistics(game_results(recorded(random_games(Chain("000"), 3))))
+    alone = statistics_of(Chain("000"), 3)
     assert (alone.won, alone.moved, alone.truncated) == ((0, 1), (1, 0), 0)
     start = Shuffle()
     start.max_plies = 3
-    cut = game_statistics(game_results(recorded(random_games(start, 100))))
+    cut = statistics_of(start)
     assert (cut.truncated > 0.9, cut.drawn < 0.1) == (True, True)
 
 
 def window_of(values: list[list[float]], policies: list[list[float]]) -> Window:
     """Positions of Connect Four, all alike to look at, of which only the first two columns are legal."""
-    window, count = Window(ConnectFour()), len(values)
-    samples = Samples(
-        observations=np.zeros((count, 11), np.uint8),
-        wdl=np.array(values, np.float32),
-        num_legal=np.full(count, 2),
-        actions=np.tile([0, 1], count),
-        probabilities=np.array(policies, np.float32).ravel(),
-    )
-    window.add("x", samples, size=count)
+    window = Window(ConnectFour())
+    window.add("x", made_up(np.zeros((len(values), 84), bool), values, policies), size=len(values))
     return window
 
 
@@ -228,19 +202,16 @@ class Says(torch.nn.Module):
 
 
 def test_the_target_is_all_there_is_to_learn_and_a_guess_is_nothing():
-    device = torch.device("cpu")
+    measure = partial(learned, device=torch.device("cpu"), seed=1)
     one, other = [0.9, 0.0, 0.1], [0.1, 0.0, 0.9]
     window = window_of([one, other] * 50, [[0.9, 0.1]] * 100)
     guess = Says([0.2] * 7, [0.5, 1e-6, 0.5])
-    assert learned(guess, window, device, seed=1) == pytest.approx((0.0, 0.0), abs=0.02)
+    assert measure(guess, window) == pytest.approx((0.0, 0.0), abs=0.02)
     knows = Says([0.9, 0.1, 0.5, 0.5, 0.5, 0.5, 0.5], [0.5, 1e-6, 0.5])
-    assert learned(knows, window, device, seed=1) == pytest.approx((1.0, 0.0), abs=0.02)
-    worse = learned(Says([0.1, 0.9, 1, 1, 1, 1, 1], [0.9, 1e-6, 0.1]), window, device, seed=1)
-    assert worse.policy < -1
-    assert worse.value < -1
+    assert measure(knows, window) == pytest.approx((1.0, 0.0), abs=0.02)
+    assert max(measure(Says([0.1, 0.9, 1, 1, 1, 1, 1], [0.9, 1e-6, 0.1]), window)) < -1
     same = window_of([one] * 100, [[0.5, 0.5]] * 100)
-    assert learned(guess, same, device, seed=1) == Learned()
-    assert learned(guess, Window(ConnectFour()), device, seed=1) == Learned()
+    assert measure(guess, same) == measure(guess, Window(ConnectFour())) == Learned()
 
 
 def test_whole_games_are_held_out_and_never_trained_on(tmp_path: Path):
@@ -255,30 +226,21 @@ def test_whole_games_are_held_out_and_never_trained_on(tmp_path: Path):
     assert held_out.positions["num_legal"].sum() == len(held_out.moves)
     resumed = Trainer(run, device="cpu")
     for window, part in (resumed.diagnostics.held_out, held_out), (resumed.window, trained):
-        assert len(window) == len(make_samples(part, search=SearchSettings(), trainer=TrainerSettings()).wdl)
+        assert len(window) == len(samples_of(part).wdl)
 
 
-def test_a_worker_that_loads_no_newer_model_causes_a_warning(tmp_path: Path):
-    now = 0.0
-    run = small_run(tmp_path / "r", "tic-tac-toe")
-    learn(run, models=1, full=200)
-    name = next(list_segments(run.segments))
-    games = read_segment(run.segments / str(name), run.game)
-    diagnostics = Diagnostics(run.game, run.settings.trainer, clock=lambda: now)
-    network, window = ResidualNetwork((2, 3, 3), 9, blocks=1, channels=8), Window(run.game.start)
-
-    def publish(step: int) -> str | None:
-        diagnostics.evaluate(network, window, step=step, device=torch.device("cpu"))
-        return diagnostics.report["warning"]
-
-    publish(10)
-    for step in range(20, 100, 10):
-        now += 60
+def test_a_worker_that_loads_no_newer_model_causes_a_warning(clock: Clock):
+    diagnostics = Diagnostics(GameSpec("kalah", Kalah()), TrainerSettings(), clock=clock)
+    network, window = ResidualNetwork((10, 1, 1), 4, blocks=1, channels=8), Window(Kalah())
+    games = recorded(random_games(Kalah(), 50))
+    for minutes in range(9):
+        step = 10 + 10 * minutes
         for worker, model in ("w0", step - 10), ("w1", 10):
-            diagnostics.record(name._replace(worker=worker, last_step=model), games)
-        warning = publish(step)
-        assert diagnostics.report["stale_seconds"] == now - 60
-    assert "worker w1" in str(warning)
+            diagnostics.record(SEGMENT._replace(worker=worker, last_step=model), games)
+        diagnostics.evaluate(network, window, step=step, device=torch.device("cpu"))
+        assert diagnostics.report["stale_seconds"] == 60 * max(0, minutes - 1)
+        clock.now += 60
+    assert "worker w1" in diagnostics.report["warning"]
 
 
 def test_a_loss_that_is_no_number_ends_the_trainer_with_what_to_do(tmp_path: Path):

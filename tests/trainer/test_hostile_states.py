@@ -23,12 +23,10 @@ def saved(value: Any, **options: Any) -> bytes:
 
 @pytest.mark.parametrize("zipped", [True, False])
 def test_a_state_that_would_run_code_is_refused_and_does_not(tmp_path: Path, zipped: bool):
-    directory = tmp_path / "trainer"
-    directory.mkdir()
     harmful = {"format": 2, "step": Harm(tmp_path / "harm")}
-    (directory / STATE).write_bytes(saved(harmful, _use_new_zipfile_serialization=zipped))
+    (tmp_path / STATE).write_bytes(saved(harmful, _use_new_zipfile_serialization=zipped))
     with pytest.raises(UserError, match="cannot be read"):
-        load_state(directory)
+        load_state(tmp_path)
     assert not (tmp_path / "harm").exists()
 
 

@@ -17,28 +17,19 @@ from plyzero.play.match import play_match
 from plyzero.play.players import Bot, RandomPlayer
 from plyzero.rules.catalog import load_game
 from plyzero.run.configuration import resolve
-from plyzero.run.directory import KEY, open_run, plan_run, write_run
+from plyzero.run.directory import KEY, Run, open_run, plan_run, write_run
 from plyzero.run.json_games import import_games
 from plyzero.run.models import list_models, read_model
 from plyzero.run.records import Games
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.settings import Settings
 from tests.helpers.runs import SMALL, play_segment
+from tests.helpers.samples import samples_of
 from tests.helpers.teachers import encoded, game_lines, perfect
 from trainer import imitation as imitation_module
 from trainer import learner
 from trainer.export import with_metadata
-from trainer.imitation import (
-    HELD_OUT,
-    TARGETS,
-    Imitated,
-    Imitation,
-    Progress,
-    agreement,
-    begin_run,
-    read_bot,
-    write_bot,
-)
+from trainer.imitation import TARGETS, Imitated, Imitation, Progress, agreement, begin_run, read_bot, write_bot
 from trainer.loop import Trainer
 from trainer.state import read_state
 
@@ -107,8 +98,7 @@ def test_the_same_seed_gives_the_same_bot_on_any_processor(lines: list[str], mon
         monkeypatch.setattr(learner, "cpu_flags", lambda flags=flags: flags)
         found.append(imitation_of(lines[:150], seed=seed).learn(on_progress=lambda _: None))
     one, same, other = found
-    assert one.model == same.model
-    assert one.agreement == same.agreement
+    assert (one.model, one.agreement) == (same.model, same.agreement)
     assert one.model != other.model
 
 
@@ -123,7 +113,7 @@ def test_equal_games_are_held_out_together(lines: list[str]):
     assert len(twice.held_out) == 2 * len(once.held_out)
     assert len(twice.training) == 2 * len(once.training)
     share = len(once.held_out) / (len(once.held_out) + len(once.training))
-    assert 0.3 / HELD_OUT < share < 3 / HELD_OUT
+    assert 0.3 < share * imitation_module.HELD_OUT < 3
 
 
 def test_a_position_is_known_if_the_network_sees_its_like_under_a_symmetry():
@@ -131,11 +121,8 @@ def test_a_position_is_known_if_the_network_sees_its_like_under_a_symmetry():
     image = {**one, "moves": ["c1", "b2", "a3", "c3", "a1", "b1", "a2"]}
     other = {**one, "moves": ["b2", "a1", "b1", "c1", "b3"]}
     made = imitation_of([])
-    samples = [
-        imitation_module.make_samples(game, search=settings_of().search, trainer=settings_of().trainer)
-        for game in import_games(encoded([json.dumps(each) for each in (one, image, other)]), GAME)
-    ]
-    keys = [made._position_keys(each) for each in samples]
+    games = import_games(encoded([json.dumps(each) for each in (one, image, other)]), GAME)
+    keys = [made._position_keys(samples_of(each)) for each in games]
     assert np.array_equal(keys[0], keys[1])
     assert not np.isin(keys[2], keys[0]).any()
     assert len(set(keys[0])) == 6
@@ -206,39 +193,34 @@ def test_a_run_continues_the_training_of_a_bot_with_an_empty_ledger(bot: Path, t
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("option", "message"),
     [
-        (
-            ["network.channels=12"],
-            r"is another network than that of the run, which has channels = 12; give -o network.c",
-        ),
-        (["network.blocks=2"], r"which has blocks = 2; give -o network.blocks=1$"),
+        ("network.channels=12", "is another network than that of the run, which has channels = 12; give -o network.c"),
+        ("network.blocks=2", r"which has blocks = 2; give -o network.blocks=1$"),
     ],
 )
-def test_a_bot_of_another_network_begins_no_run(bot: Path, tmp_path: Path, options: list[str], message: str):
+def test_a_bot_of_another_network_begins_no_run(bot: Path, tmp_path: Path, option: str, message: str):
     with pytest.raises(UserError, match=message):
-        read_bot(bot, plan_run(tmp_path / "r", GAME, options=[*SMALL, *QUICK, *options]))
+        read_bot(bot, plan_run(tmp_path / "r", GAME, options=[*SMALL, *QUICK, option]))
     assert not (tmp_path / "r").exists()
 
 
 def test_a_bot_without_its_weights_or_with_those_of_another_is_refused(bot: Path, tmp_path: Path):
     run = plan_run(tmp_path / "r", GAME, options=[*SMALL, *QUICK])
-    alone = tmp_path / "alone.onnx"
+    alone, weights = tmp_path / "alone.onnx", bot.with_suffix(".pt")
+
+    def check_refused(path: Path, sentence: str, run: Run = run) -> None:
+        with pytest.raises(UserError, match=sentence):
+            read_bot(path, run)
+
     alone.write_bytes(bot.read_bytes())
-    with pytest.raises(
-        UserError, match=r"alone.pt does not exist; `plyzero imitate` writes it beside alone.onnx, and a"
-    ):
-        read_bot(alone, run)
-    weights = alone.with_suffix(".pt")
-    weights.write_bytes(bot.with_suffix(".pt").read_bytes()[:1000])
-    with pytest.raises(UserError, match=r"alone.pt cannot be read: it is damaged; `plyzero imitate` writes it"):
-        read_bot(alone, run)
-    write_bot(weights.with_suffix(".onnx"), b"another", read_state(bot.with_suffix(".pt"), ""))
+    check_refused(alone, r"alone.pt does not exist; `plyzero imitate` writes it beside alone.onnx, and a")
+    alone.with_suffix(".pt").write_bytes(weights.read_bytes()[:1000])
+    check_refused(alone, r"alone.pt cannot be read: it is damaged; `plyzero imitate` writes it")
+    write_bot(alone, b"another", read_state(weights, ""))
     alone.write_bytes(bot.read_bytes())
-    with pytest.raises(UserError, match=r"alone.pt is not of alone.onnx, but of another model; `plyzero imitate`"):
-        read_bot(alone, run)
-    with pytest.raises(UserError, match=r"bot.onnx does not fit: its game is 'tic-tac-toe v1', expected 'connect-four"):
-        read_bot(bot, replace(run, game=load_game("connect-four"), identity="connect-four v1"))
-    with pytest.raises(UserError, match=r"^cannot use nowhere.onnx: No such file or directory$"):
-        read_bot(Path("nowhere.onnx"), run)
+    check_refused(alone, r"alone.pt is not of alone.onnx, but of another model; `plyzero imitate`")
+    other = replace(run, game=load_game("connect-four"), identity="connect-four v1")
+    check_refused(bot, r"bot.onnx does not fit: its game is 'tic-tac-toe v1', expected 'connect-four", other)
+    check_refused(Path("nowhere.onnx"), r"^cannot use nowhere.onnx: No such file or directory$")
     assert not (tmp_path / "r").exists()

@@ -7,161 +7,51 @@ from pathlib import Path
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.rules.catalog import load_game
-from plyzero.run.directory import create_run, open_run
+from plyzero.run.directory import open_run
 from tests.helpers.cli import plyzero
 from tests.helpers.learning import training
-from tests.helpers.runs import SMALL, play_segment, small_run
+from tests.helpers.runs import play_segment, small_run
 from trainer.loop import Trainer
 from trainer.parts import make_parts
 
-MODULE = """
-import torch
-from torch import nn
-from trainer.loss import loss
-from trainer.targets import mixed_targets
-
-
-class Fits(nn.Module):
-    logits = 9
-
-    def __init__(self, observation_shape, num_actions, *, blocks, channels):
-        super().__init__()
-        self.policy, self.value = nn.Linear(18, self.logits), nn.Linear(18, 3)
-
-    def forward(self, observations):
-        features = self.features(observations)
-        return self.policy(features), self.value(features)
-
-    def features(self, observations):
-        return observations.flatten(1)
-
-
-class Narrow(Fits):
-    logits = 8
-
-
-class OneOutput(Fits):
-    def forward(self, observations):
-        return self.policy(observations.flatten(1))
-
-
-class Constant(Fits):
-    def forward(self, observations):
-        return torch.zeros(len(observations), 9), torch.zeros(len(observations), 3)
-
-
-class View(Fits):
-    def features(self, observations):
-        return observations.view(-1, 18)
-
-
-class Raises(Fits):
-    def features(self, observations):
-        return observations.flatten(1) @ torch.ones(5)  # line 44
-
-
-class OtherArguments(Fits):
-    def __init__(self, shape):
-        super().__init__(shape, 9, blocks=1, channels=1)
-
-
-class NotInOnnx(Fits):
-    def features(self, observations):
-        return torch.special.i0(observations.flatten(1))
-
-
-class OneBatchSize(Fits):
-    def features(self, observations):
-        return observations.reshape(len(observations), 18)
-
-
-def a_function(*arguments, **settings):
-    return None
-
-
-def tuple_of_losses(*outputs, **targets):
-    return tuple(loss(*outputs, **targets))
-
-
-def loss_per_position(policy_logits, wdl_logits, **targets):
-    found = loss(policy_logits, wdl_logits, **targets)
-    return found._replace(total=found.total + policy_logits.sum(dim=1))
-
-
-def one_argument(batch):
-    return loss(*batch)
-
-
-def short_wdl(games, **settings):
-    targets = mixed_targets(games, **settings)
-    return targets._replace(wdl=targets.wdl[:-1])
-
-
-def negative_wdl(games, **settings):
-    targets = mixed_targets(games, **settings)
-    return targets._replace(wdl=targets.wdl - 0.5)
-
-
-def sgd(parameters, settings):
-    return torch.optim.SGD(parameters, lr=1, momentum=0.5)
-
-
-def halving(step, settings):
-    return settings.learning_rate / 2**step
-
-
-def no_rate(step, settings):
-    return None
-
-
-def numbers_for_a_mask(games, **settings):
-    targets = mixed_targets(games, **settings)
-    return targets._replace(is_sample=targets.is_sample * 1)
-"""
+PARTS = "tests.helpers.own_parts"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the module own_parts, and a run with games in r."""
-    folder = tmp_path_factory.mktemp("own")
-    (folder / "own_parts.py").write_text(MODULE)
-    play_segment(small_run(folder / "r"), full=20)
-    return folder
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a run with games."""
+    run = small_run(tmp_path_factory.mktemp("own") / "r")
+    play_segment(run, full=20)
+    return run.root
 
 
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
         ("network.module=nowhere:Net", "there is no module 'nowhere' in this directory"),
-        ("network.module=own_parts:Missing", "module 'own_parts' has no class or function 'Missing'"),
+        ("network.module=own_parts:Missing", "own_parts' has no class or function 'Missing'"),
         ("network.module=own_parts:a_function", "own_parts:a_function is not a subclass of torch.nn.Module"),
         ("network.module=own_parts:OtherArguments", "TypeError: .* got an unexpected keyword argument 'blocks'"),
-        (
-            "network.module=own_parts:Narrow",
-            r"shapes \[\(3, 8\), \(3, 3\)\] for 3 positions, .* \[\(3, 9\), \(3, 3\)\]",
-        ),
+        ("network.module=own_parts:Narrow", r"\[\(3, 8\), \(3, 3\)\] for 3 positions, .* \[\(3, 9\), \(3, 3\)\]"),
         ("network.module=own_parts:OneOutput", r"forward\(\) returned Tensor, expected a tuple of two tensors"),
         ("network.module=own_parts:Constant", r"outputs of forward\(\) do not depend on any parameter"),
         ("network.module=own_parts:View", r"RuntimeError: view size is not compatible .* \(own_parts.py, line \d+\)"),
-        ("network.module=own_parts:Raises", r"RuntimeError: .* \(own_parts.py, line 44\)"),
+        ("network.module=own_parts:Raises", r"RuntimeError: .* \(own_parts.py, line 33\)"),
         ("network.module=own_parts:NotInOnnx", "i0"),
         ("network.module=own_parts:OneBatchSize", "own_parts:OneBatchSize: "),
         ("trainer.loss=own_parts:a_function", "expected trainer.loss.Losses of three tensors"),
         ("trainer.loss=own_parts:tuple_of_losses", "expected trainer.loss.Losses of three tensors"),
         ("trainer.loss=own_parts:loss_per_position", "three tensors without dimensions"),
         ("trainer.optimizer=own_parts:a_function", "expected a torch.optim.Optimizer, got NoneType"),
-        ("trainer.optimizer=own_parts:Missing", "module 'own_parts' has no class or function 'Missing'"),
-        ("trainer.schedule=own_parts:no_rate", "expected a learning rate, a finite float of at least 0, got None"),
+        ("trainer.optimizer=own_parts:Missing", "own_parts' has no class or function 'Missing'"),
+        ("trainer.schedule=own_parts:a_function", "expected a learning rate, a finite float of at least 0, got None"),
         ("trainer.schedule=own_parts:one_argument", r"TypeError: one_argument\(\) takes 1 positional argument"),
         ("trainer.loss=own_parts:one_argument", r"TypeError: one_argument\(\) got an unexpected keyword argument"),
     ],
 )
-def test_an_unfit_part_is_one_sentence_before_training(
-    option: str, sentence: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.syspath_prepend(str(folder))
-    run = open_run(folder / "r", options=[option])
+def test_an_unfit_part_is_one_sentence_before_training(option: str, sentence: str, root: Path):
+    option = option.replace("own_parts", PARTS)
+    run = open_run(root, options=[option])
     before = sorted(run.trainer.iterdir())
     with pytest.raises(UserError, match=sentence) as raised:
         Trainer(run, device="cpu")
@@ -170,11 +60,9 @@ def test_an_unfit_part_is_one_sentence_before_training(
     assert sorted(run.trainer.iterdir()) == before
 
 
-def test_an_optimiser_and_a_schedule_of_ones_own_make_the_steps(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.syspath_prepend(str(folder))
-    run = small_run(
-        folder / "optimised", "tic-tac-toe", "trainer.optimizer=own_parts:sgd", "trainer.schedule=own_parts:halving"
-    )
+def test_an_optimiser_and_a_schedule_of_ones_own_make_the_steps(tmp_path: Path):
+    options = (f"trainer.optimizer={PARTS}:sgd", f"trainer.schedule={PARTS}:halving")
+    run = small_run(tmp_path / "r", "tic-tac-toe", *options)
     play_segment(run)
     with training(run, steps=3) as trainer:
         trainer.save()
@@ -194,9 +82,8 @@ def test_an_optimiser_and_a_schedule_of_ones_own_make_the_steps(folder: Path, mo
         ("numbers_for_a_mask", "returned is_sample of another type than bool"),
     ],
 )
-def test_unfit_targets_are_one_sentence(name: str, sentence: str, folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.syspath_prepend(str(folder))
-    run = open_run(folder / "r", options=[f"trainer.targets=own_parts:{name}"])
+def test_unfit_targets_are_one_sentence(name: str, sentence: str, root: Path):
+    run = open_run(root, options=[f"trainer.targets={PARTS}:{name}"])
     with closing(Trainer(run, device="cpu")) as trainer, pytest.raises(UserError, match=f"own_parts:{name} {sentence}"):
         trainer.ingest()
 
@@ -207,21 +94,17 @@ def test_a_name_of_no_class_is_refused_when_the_settings_are_read(tmp_path: Path
 
 
 @pytest.mark.parametrize("command", ["init", "train"])
-def test_an_unfit_part_is_refused_before_a_run_is_created(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
-):
-    (tmp_path / "own_parts.py").write_text(MODULE)
-    monkeypatch.syspath_prepend(tmp_path)
-    options = ("-o", "network.module=own_parts:Narrow", "-o", "network.channels=8", "-o", "network.blocks=1")
+def test_an_unfit_part_is_refused_before_a_run_is_created(tmp_path: Path, command: str):
+    options = ("-o", f"network.module={PARTS}:Narrow", "-o", "network.channels=8", "-o", "network.blocks=1")
     done = plyzero(command, "tic-tac-toe", "--run", str(tmp_path / "r"), *options)
     assert done.returncode == 2
-    assert "plyzero: network.module = own_parts:Narrow: forward() returned shapes [(3, 8), (3, 3)]" in done.stderr
+    assert f"plyzero: network.module = {PARTS}:Narrow: forward() returned shapes [(3, 8), (3, 3)]" in done.stderr
     assert not (tmp_path / "r").exists()
 
 
 def test_only_the_trainer_imports_the_parts_that_a_run_names(tmp_path: Path):
     names = ("network.module=own_only:Net", "trainer.targets=own_only:targets", "trainer.loss=own_only:loss")
-    create_run(tmp_path / "r", load_game("tic-tac-toe"), options=[*SMALL, *names])
+    small_run(tmp_path / "r", "tic-tac-toe", *names)
     run = open_run(tmp_path / "r")  # as workers, status and players do
     assert run.settings.network.module == "own_only:Net"
     assert "own_only" not in sys.modules
@@ -229,7 +112,7 @@ def test_only_the_trainer_imports_the_parts_that_a_run_names(tmp_path: Path):
         make_parts(run.game, run.settings)
 
 
-def test_the_default_parts_are_found_from_inside_a_run_directory(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(folder / "r")
+def test_the_default_parts_are_found_from_inside_a_run_directory(root: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(root)
     run = open_run(Path())
     assert type(make_parts(run.game, run.settings).network).__name__ == "ResidualNetwork"

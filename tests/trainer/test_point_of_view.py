@@ -31,14 +31,11 @@ def view_of(start: Game, *, games: int = 400) -> PointOfView | None:
     "start", [DotsAndBoxes(size=2), Kalah(), Breakthrough(size=4), Shuffle()], ids=lambda start: type(start).__name__
 )
 def test_an_observation_from_the_side_of_the_player_to_move_is_right(start: Game):
-    view = view_of(start)
-    assert view is not None
-    assert not shows_the_first_player(view)
+    assert not shows_the_first_player(view_of(start))
 
 
 def test_the_side_of_player_0_is_wrong_unless_the_mover_is_shown():
     view = view_of(CupsOfPlayer0())
-    assert view is not None
     assert shows_the_first_player(view)
     assert not shows_the_first_player(view._replace(turn=1.0))
 

@@ -15,16 +15,17 @@ from plyzero.rules.game import ONGOING, Game
 from plyzero.run.configuration import preset_for
 from plyzero.run.records import UNKNOWN_SCORE
 from plyzero.search.evaluators import EvaluationBatch
-from plyzero.settings import NetworkSettings, SearchSettings, TrainerSettings
+from plyzero.settings import NetworkSettings, TrainerSettings
 from tests.helpers.learning import training
 from tests.helpers.recorded import random_games, recorded
 from tests.helpers.runs import play_segment, small_run
+from tests.helpers.samples import made_up, samples_of
 from tests.helpers.toys import Harvest
 from trainer.export import export, quantise
 from trainer.learner import Learner
 from trainer.loss import MIN_SCORE_SD, board_loss, loss, score_loss
 from trainer.network import make_network
-from trainer.targets import Samples, board_targets, make_samples, score_targets
+from trainer.targets import board_targets, score_targets
 from trainer.window import Window
 
 OTHELLO = load_game("othello(size=6)")
@@ -33,7 +34,7 @@ POINTS = NetworkSettings(blocks=1, channels=8, points=True)
 
 
 def searched(start: Game, count: int):
-    games = recorded(random_games(start, count), proven=False)
+    games = recorded(random_games(start, count))
     games.positions["full"] = 1
     return games
 
@@ -60,7 +61,7 @@ def test_where_the_score_is_unknown_there_is_no_target():
 
 
 def test_without_points_samples_have_neither():
-    samples = make_samples(searched(Harvest(), 2), search=SearchSettings(), trainer=TrainerSettings())
+    samples = samples_of(searched(Harvest(), 2))
     assert (samples.score, samples.board) == (None, None)
     window = Window(Harvest())
     window.add("x", samples, size=100)
@@ -72,15 +73,8 @@ def test_a_window_turns_the_final_board_as_it_turns_the_observation():
     start, rng = Othello(6), np.random.default_rng(0)
     own, other = rng.random((2, 40, 6, 6)) < 0.5
     observations = np.stack([own, other], axis=1)
-    samples = Samples(
-        observations=np.packbits(observations.reshape(40, -1), axis=1),
-        wdl=np.full((40, 3), 1 / 3, np.float32),
-        num_legal=np.full(40, 37),
-        actions=np.tile(np.arange(37), 40),
-        probabilities=np.full(40 * 37, 1 / 37, np.float32),
-        score=(own.sum((1, 2)) / 100).astype(np.float32),
-        board=(own.astype(np.float16) - other)[:, None],
-    )
+    score, board = (own.sum((1, 2)) / 100).astype(np.float32), (own.astype(np.float16) - other)[:, None]
+    samples = made_up(observations, np.full((40, 3), 1 / 3), np.full((40, 37), 1 / 37), score=score, board=board)
     window = Window(start)
     window.add("x", samples, size=40)
     batch = window.sample(200, rng)
@@ -104,7 +98,6 @@ def test_the_losses_have_known_values_and_ignore_what_is_unknown():
 def test_the_gradient_of_the_score_is_bounded_however_certain_the_network_is(log_sd: float):
     expected = torch.tensor([[0.25, log_sd]], requires_grad=True)
     score_loss(expected, torch.tensor([-0.5])).backward()
-    assert expected.grad is not None
     variance = np.exp(2 * log_sd) + MIN_SCORE_SD**2
     share = np.exp(2 * log_sd) / variance  # of it that the network has expected itself
     assert expected.grad[0].tolist() == pytest.approx([0.75, share * (variance - 0.75**2)], rel=1e-4)
@@ -134,10 +127,11 @@ def test_the_weights_of_points_are_counted(name: str):
 
 
 def test_the_other_weights_are_those_of_a_network_without_points():
-    torch.manual_seed(0)
-    plain = make_network(PLAIN, OTHELLO.start).state_dict()
-    torch.manual_seed(0)
-    with_points = make_network(POINTS, OTHELLO.start).state_dict()
+    made = []
+    for settings in (PLAIN, POINTS):
+        torch.manual_seed(0)
+        made.append(make_network(settings, OTHELLO.start).state_dict())
+    plain, with_points = made
     assert {*with_points} - {*plain} == {"score.weight", "score.bias", "board.weight", "board.bias"}
     assert all(torch.equal(values, with_points[name]) for name, values in plain.items())
 
@@ -164,26 +158,24 @@ def test_an_exported_network_gives_the_score_and_the_final_board_of_torch():
 
 
 def test_a_network_learns_points_and_the_final_board():
-    start, search, settings = Harvest(), SearchSettings(), TrainerSettings(warmup_steps=1, learning_rate=0.01)
+    start, settings = Harvest(), TrainerSettings(warmup_steps=1, learning_rate=0.01)
     torch.manual_seed(0)
     learner = Learner(make_network(POINTS, start), loss, settings, torch.device("cpu"))
     window = Window(start)
-    window.add("x", make_samples(searched(start, 300), search=search, trainer=settings, start=start), size=10_000)
+    window.add("x", samples_of(searched(start, 300), start), size=10_000)
     batch = window.sample(256, np.random.default_rng(1))
 
-    def losses() -> tuple[float, float]:
+    def error_and_loss() -> tuple[float, float]:
         with torch.no_grad():
             _, _, score, board = learner.network.eval()(torch.from_numpy(batch.observations))
-        target, squares = torch.from_numpy(batch.score), torch.from_numpy(batch.board)
-        error = (score[:, 0] - target).abs().mean().item()
-        return error, board_loss(board, squares).item()
+        return np.abs(score[:, 0].numpy() - batch.score).mean(), board_loss(board, torch.from_numpy(batch.board)).item()
 
-    before = losses()
+    _, before = error_and_loss()
     for step in range(200):
         learner.learn(window.sample(64, np.random.default_rng(step)))
-    after = losses()
-    assert after[0] < np.abs(batch.score).mean() * 0.9
-    assert after[1] < before[1]
+    error, after = error_and_loss()
+    assert error < np.abs(batch.score).mean() * 0.9
+    assert after < before
 
 
 def test_a_run_of_a_game_with_points_trains_and_publishes(tmp_path):
@@ -194,7 +186,6 @@ def test_a_run_of_a_game_with_points_trains_and_publishes(tmp_path):
         trainer.publish()
         assert np.isfinite(trainer.window.sample(8, trainer.rng).score).all()
     network = load_newest(run.models, run.game)
-    assert network is not None
     assert network.has_board
     position = run.game.start
     bot = Bot.from_network(network, simulations=8)

@@ -30,7 +30,6 @@ from trainer.network import make_network
 from trainer.retention import Retention
 
 BOT = (Path(bundled_bots.__file__).parent / "bots" / "connect-four.onnx").read_bytes()
-KEEP_ONE = ("store.keep_models=1", "store.keep_model_minutes=0", "store.min_free_mb=0")
 CONNECT_FOUR = load_game("connect-four")
 
 
@@ -46,6 +45,10 @@ def forms(run: Run) -> Forms:
     return found
 
 
+def publish(run: Run, forms: Forms, step: int) -> ModelName:
+    return publish_model(run.models, forms.content, fence=1, step=step, int8=forms.int8)
+
+
 def forms_in(run: Run) -> list[ModelName]:
     return list_models(run.models, int8=True)
 
@@ -54,12 +57,16 @@ def models_of_forms(run: Run) -> set[tuple[int, int]]:
     return {(form.fence, form.step) for form in forms_in(run)}
 
 
+def rounded_inputs(content: bytes) -> dict[str, list[bool]]:
+    """For each node of a graph, by its name, which of its inputs are 8-bit numbers that are scaled."""
+    graph = onnx.load_from_string(content).graph
+    rounded = {name for node in graph.node if node.op_type == "DequantizeLinear" for name in node.output}
+    return {node.name: [name in rounded for name in node.input] for node in graph.node}
+
+
 def quantised_convolutions(content: bytes) -> list[bool]:
     """For each convolution whether its input, its weights and its bias are 8-bit numbers that are scaled."""
-    graph = onnx.load_from_string(content).graph
-    made = {name: node.op_type for node in graph.node for name in node.output}
-    nodes = [node for node in graph.node if node.op_type == "Conv"]
-    return [all(made.get(name) == "DequantizeLinear" for name in node.input) for node in nodes]
+    return [all(inputs) for name, inputs in rounded_inputs(content).items() if name.endswith("/Conv")]
 
 
 def test_the_trunk_and_the_first_convolution_of_each_head_have_8_bits():
@@ -72,16 +79,14 @@ def test_the_trunk_and_the_first_convolution_of_each_head_have_8_bits():
 
 @pytest.mark.parametrize("value_head", ["dense", "pooled"])
 def test_pooling_over_the_board_has_8_bits_and_a_convolution_that_ends_a_head_has_32(value_head: str):
-    game = load_game("tests.helpers.planes:PlanesGo(size=5)")
+    game = load_game("go(size=5)")
     network = make_network(NetworkSettings(blocks=2, channels=8, value_head=value_head, points=True), game.start)
     torch.nn.init.normal_(network.tower[1].bias.weight)  # without it pooling does nothing
     seen = reachable_observations(game)
-    graph = onnx.load_from_string(quantise(export(network.eval(), game, seen, metadata={}), seen)).graph
-    made = {name: node.op_type for node in graph.node for name in node.output}
-    in_8_bits = {node.name: made.get(node.input[0]) == "DequantizeLinear" for node in graph.node if node.input}
-    assert all(in_8_bits[f"/network/tower/tower.1/pool/{each}"] for each in ("MaxPool", "GlobalAveragePool", "Concat"))
-    weights = {node.name: made.get(node.input[1]) for node in graph.node if node.op_type == "Conv"}
-    exact = {name for name, maker in weights.items() if maker != "DequantizeLinear"}
+    rounded = rounded_inputs(quantise(export(network.eval(), game, seen, metadata={}), seen))
+    assert all(rounded[f"/network/tower/tower.1/pool/{each}"][0] for each in ("MaxPool", "GlobalAveragePool", "Concat"))
+    weights = {name: inputs[1] for name, inputs in rounded.items() if name.endswith("/Conv")}
+    exact = {name for name, is_rounded in weights.items() if not is_rounded}
     assert exact == {"/network/policy/planes/Conv", "/network/board/Conv"}
     assert len(weights) == 9
 
@@ -125,9 +130,7 @@ def test_for_self_play_with_32_bits_there_is_no_8_bit_form(tmp_path: Path):
     assert make_forms(run, content, reachable_observations(run.game)) == Forms(content)
 
 
-def test_a_form_that_differs_much_or_cannot_be_made_is_not_published(
-    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
+def test_a_form_that_differs_much_or_cannot_be_made_is_not_published(run: Run, monkeypatch, caplog):
     caplog.set_level("INFO")
     content, seen = untrained(run), reachable_observations(run.game)
     monkeypatch.setattr(module, "MAX_VALUE_ERROR", -1.0)
@@ -147,7 +150,7 @@ def watch(run: Run) -> Iterator[ModelWatch]:
 
 
 def test_self_play_uses_the_8_bit_form_and_everybody_else_the_model(run: Run, forms: Forms, watch: ModelWatch):
-    name = publish_model(run.models, forms.content, fence=1, step=9, int8=forms.int8)
+    name = publish(run, forms, 9)
     assert list_models(run.models) == [name]
     found = watch.newer()
     assert (found.precision, found.label, found.fence, found.step) == ("int8", str(name), 1, 9)
@@ -155,19 +158,17 @@ def test_self_play_uses_the_8_bit_form_and_everybody_else_the_model(run: Run, fo
     assert [fault for _, fault in find_faults(run)] == [None, None]
 
 
-@pytest.mark.parametrize(("has_vnni", "expected"), [(True, "int8"), (False, "fp32")])
-def test_auto_is_int8_on_fast_processors(
-    run: Run, forms: Forms, monkeypatch: pytest.MonkeyPatch, has_vnni: bool, expected: str
-):
-    publish_model(run.models, forms.content, fence=1, step=9, int8=forms.int8)
-    monkeypatch.setattr(onnx_network, "cpu_flags", lambda: {"avx512_vnni"} if has_vnni else set())
+@pytest.mark.parametrize(("flags", "expected"), [({"avx512_vnni"}, "int8"), (set(), "fp32")], ids=["vnni", "slow"])
+def test_auto_is_int8_on_fast_processors(run: Run, forms: Forms, monkeypatch, flags: set[str], expected: str):
+    publish(run, forms, 9)
+    monkeypatch.setattr(onnx_network, "cpu_flags", lambda: flags)
     with ModelWatch(run.models, run.game, poll_seconds=0, threads=1, precision="auto") as watch:
         assert watch.newer().precision == expected
 
 
 def test_a_form_that_is_missing_or_damaged_is_replaced_by_the_model(run: Run, forms: Forms, watch: ModelWatch, caplog):
     for step, harm in ((1, Path.unlink), (2, lambda path: path.write_bytes(b"x" + forms.int8))):
-        publish_model(run.models, forms.content, fence=1, step=step, int8=forms.int8)
+        publish(run, forms, step)
         (file,) = (str(form) for form in forms_in(run) if (form.fence, form.step) == (1, step))
         harm(run.models / file)
         assert watch.newer().precision == "fp32"
@@ -185,15 +186,15 @@ def test_nobody_sees_a_model_before_its_form(run: Run, forms: Forms, monkeypatch
         write(path, content, **more)
 
     monkeypatch.setattr(models, "write_file", note)
-    name = publish_model(run.models, forms.content, fence=1, step=9, int8=forms.int8)
+    name = publish(run, forms, 9)
     assert written == [(str(forms_in(run)[0]), []), (str(name), [])]
 
 
-def test_forms_are_removed_after_their_models(tmp_path: Path, forms: Forms):
-    run = small_run(tmp_path / "kept", "tic-tac-toe", *KEEP_ONE)
+def test_forms_are_removed_after_their_models(tmp_path: Path, forms: Forms, clock: Clock):
+    options = ("store.keep_models=1", "store.keep_model_minutes=0", "store.min_free_mb=0")
+    run = small_run(tmp_path / "kept", "tic-tac-toe", *options)
     for step in (1, 2, 3):
-        publish_model(run.models, forms.content, fence=1, step=step, int8=forms.int8)
-    clock = Clock()
+        publish(run, forms, step)
     retention = Retention(run, clock=clock)
     for _ in range(3):
         retention.monitor.refresh()

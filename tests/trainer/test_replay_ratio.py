@@ -3,7 +3,7 @@
 Each step of the machine is one thing that can happen to a run. What must hold is checked after every one of them.
 """
 
-import os
+import itertools
 import tempfile
 from pathlib import Path
 from unittest import mock
@@ -14,17 +14,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from plyzero.run.directory import Run
-from plyzero.run.journals import Journal
 from plyzero.run.metrics import TRAINER, Heartbeat
 from plyzero.run.models import list_models, publish_model
-from plyzero.run.records import Games, JournalName
-from plyzero.run.segments import write_segment
+from plyzero.run.records import Games
 from selfplay.backpressure import PROGRESS_SECONDS, Backpressure
 from selfplay.replay_writer import ReplayWriter
 from tests.helpers.clock import Clock
-from tests.helpers.journals import adopt_journals
+from tests.helpers.journals import adopt_journals, leave
 from tests.helpers.runs import small_run
-from tests.helpers.segments import some_games
+from tests.helpers.segments import seal, some_games
 from trainer.loop import Trainer
 from trainer.replay_reader import TRIES
 
@@ -67,20 +65,13 @@ class Writer:
     """One incarnation of a worker, which seals some of its games and dies with others in its journal."""
 
     def __init__(self, run: Run, number: int) -> None:
-        self._run, self.number, self._sequence = run, number, 0
-
-    def name(self) -> JournalName:
-        return JournalName("w0", f"{self.number:08x}", self._sequence)
+        self._run, self._owner, self._sequences = run, f"w0.{number:08x}", itertools.count()
 
     def seal(self, games: Games) -> Path:
-        path = write_segment(self._run.segments, games, self._run.game, self.name(), run_id=self._run.id)
-        self._sequence += 1
-        return path
+        return seal(self._run, games, next(self._sequences), self._owner)
 
     def die_with(self, games: Games) -> None:
-        journal = Journal(self._run.journals, self._run.game, self.name(), run_id=self._run.id)
-        journal.append(games)
-        os.close(journal._descriptor)  # as the system does it
+        leave(self._run.journals, self._run, games, sequence=next(self._sequences), owner=self._owner)
 
 
 class Life(RuleBasedStateMachine):
@@ -88,14 +79,14 @@ class Life(RuleBasedStateMachine):
     def begin(self) -> None:
         self._directory = tempfile.TemporaryDirectory()
         self.run = small_run(Path(self._directory.name) / "r", "tic-tac-toe", *SETTINGS)
-        self.clock, self.seeds = Clock(), iter(range(1, 10**9))
-        self.writers = [Writer(self.run, number) for number in (1, 2)]
+        self.clock, self.seeds = Clock(), itertools.count(1)
+        self.incarnations = itertools.count(1)
+        self.writers = [Writer(self.run, next(self.incarnations)) for _ in range(2)]
         self.heartbeat = Heartbeat(self.run.workers / f"{TRAINER}.json")
         self.made = {"bootstrap": 0, "generated": 0}  # full-search positions, in all that was sealed or journaled
         self.restart()
-        self.backpressure = Backpressure(
-            self.run, ReplayWriter(self.run, worker="w9", incarnation="00000009"), clock=self.clock
-        )
+        writer = ReplayWriter(self.run, worker="w9", incarnation="00000009")
+        self.backpressure = Backpressure(self.run, writer, clock=self.clock)
         self.beat()
 
     def teardown(self) -> None:
@@ -133,7 +124,7 @@ class Life(RuleBasedStateMachine):
     @rule(worker=st.integers(0, 1), positions=st.integers(1, 9))
     def kill_worker(self, worker: int, positions: int) -> None:
         self.writers[worker].die_with(self.games(positions))
-        self.writers[worker] = Writer(self.run, max(writer.number for writer in self.writers) + 1)
+        self.writers[worker] = Writer(self.run, next(self.incarnations))
 
     @rule(worker=st.integers(0, 1), positions=st.integers(1, 9))
     def damage(self, worker: int, positions: int) -> None:
@@ -184,8 +175,7 @@ class Life(RuleBasedStateMachine):
         """The trainer hangs: it lives, it even beats, but nothing moves."""
         for _ in range(int(PROGRESS_SECONDS) + 1):
             self.beat()
-        waits = self.backpressure.reason(has_model=True)
-        assert waits is None, "a trainer that does nothing holds a worker back"
+        assert self.backpressure.reason(has_model=True) is None, "a trainer that does nothing holds a worker back"
 
     @invariant()
     def the_trainer_is_never_ahead(self) -> None:
@@ -197,9 +187,8 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_counted_that_nobody_made(self) -> None:
-        ledger = self.trainer.ledger
-        assert ledger.bootstrap <= self.made["bootstrap"]
-        assert ledger.generated <= self.made["generated"]
+        assert self.trainer.ledger.bootstrap <= self.made["bootstrap"]
+        assert self.trainer.ledger.generated <= self.made["generated"]
 
     @rule()
     def everything_is_taken_in_once(self) -> None:
@@ -212,8 +201,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def they_never_both_wait(self) -> None:
         """When all that was sealed is taken in and everybody has looked, one who has nothing to train keeps nobody."""
-        self.trainer.maintain()
-        self.trainer.ingest()
+        self.everything_is_taken_in_once()
         while not self.trainer.missing_positions():
             self.beat()
             self.trainer.train_step()

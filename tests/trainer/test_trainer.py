@@ -6,8 +6,10 @@ import os
 import shutil
 import struct
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -16,29 +18,25 @@ import numpy as np
 import pytest
 import torch
 
-from games.tic_tac_toe import TicTacToe
 from plyzero.errors import UserError
 from plyzero.files import read_file, write_file
 from plyzero.network.model_loader import load_newest
-from plyzero.network.onnx_network import Network
-from plyzero.rules.catalog import GameSpec
+from plyzero.network.onnx_network import Network, run_on_cpu
 from plyzero.run.directory import Run, open_run
 from plyzero.run.metrics import Heartbeat, read_heartbeat, read_lines
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments, read_segment
-from plyzero.search.evaluators import EvaluationBatch
-from plyzero.settings import NetworkSettings
+from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.learning import training
 from tests.helpers.runs import play_bootstrap, play_segment, small_run
-from trainer import export as export_module
-from trainer import loop as trainer_loop
+from tests.helpers.surroundings import wait_until
 from trainer.diagnosis.diagnostics import Diagnostics
 from trainer.export import ExportError, export
 from trainer.loop import Trainer, run_trainer
 from trainer.loss import loss
-from trainer.network import GlobalPooling, PlanesPolicy, ResidualNetwork, make_network
+from trainer.network import GlobalPooling, PlanesPolicy, ResidualNetwork
 from trainer.state import NUM_STATES, load_state
 
 
@@ -61,11 +59,10 @@ def test_the_loss_is_zero_only_for_its_targets_and_ignores_illegal_actions():
     policy, wdl = torch.tensor([[0.25, 0.75, 0.0]]), torch.tensor([[1.0, 0.0, 0.0]])
     certain = torch.tensor([[50.0, 0.0, 0.0]])
     perfect = loss(torch.log(torch.tensor([[0.25, 0.75, 9.0]])), certain, legal, policy, wdl)
-    assert perfect.policy.item() == pytest.approx(0, abs=1e-6)
-    assert perfect.value.item() == pytest.approx(0, abs=1e-6)
+    assert (perfect.policy.item(), perfect.value.item()) == pytest.approx((0, 0), abs=1e-6)
     uniform = loss(torch.zeros(1, 3), torch.zeros(1, 3), legal, policy, wdl)
-    assert uniform.policy.item() == pytest.approx(np.log(2) + 0.25 * np.log(0.25) + 0.75 * np.log(0.75), abs=1e-6)
-    assert uniform.value.item() == pytest.approx(np.log(3), abs=1e-6)
+    divergence = np.log(2) + 0.25 * np.log(0.25) + 0.75 * np.log(0.75)
+    assert (uniform.policy.item(), uniform.value.item()) == pytest.approx((divergence, np.log(3)), abs=1e-6)
 
 
 def test_a_position_with_one_legal_action_has_a_finite_gradient():
@@ -110,20 +107,7 @@ def test_a_policy_plane_has_the_same_weights_on_every_square():
     assert first[-1] == pytest.approx(second[-1])  # no square matters for what belongs to none
 
 
-def test_a_network_with_policy_planes_can_be_published_and_is_small(tmp_path: Path):
-    class Planes(TicTacToe):
-        policy_planes = 1
-
-    class PlanesAndPass(Planes):
-        num_actions = 10
-
-    for start in (Planes(), PlanesAndPass()):
-        game = GameSpec("planes", start)
-        network = make_network(NetworkSettings(blocks=1, channels=8), start).eval()
-        exported = export(network, game, np.zeros((4, 2, 3, 3), np.float32), metadata={})
-        model = Network(exported, game, label="planes")
-        assert model(EvaluationBatch(np.ones((5, 2, 3, 3), np.float32), list)).logits.shape == (5, start.num_actions)
-
+def test_a_network_with_policy_planes_is_small():
     def weights(policy_planes: int) -> int:
         network = ResidualNetwork((4, 8, 8), 4672, blocks=1, channels=32, policy_planes=policy_planes)
         return sum(each.numel() for each in network.parameters())
@@ -131,17 +115,12 @@ def test_a_network_with_policy_planes_can_be_published_and_is_small(tmp_path: Pa
     assert weights(73) < weights(0) / 30
 
 
-def answer_wrongly(monkeypatch: pytest.MonkeyPatch, *, logits_off: float = 0.0, wdl_off: float = 0.0) -> None:
-    """Let what ONNX Runtime answers be off by a share of the largest logit, or in the probabilities."""
-    run = export_module.run_on_cpu
-
-    def wrong(content: bytes, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        logits, wdl = run(content, observations)
-        logits[0, 0] += logits_off * np.abs(logits).max()
-        wdl[0, 0] += wdl_off
-        return logits, wdl
-
-    monkeypatch.setattr(export_module, "run_on_cpu", wrong)
+def wrong_by(content: bytes, observations: np.ndarray, *, logits_off: float = 0.0, wdl_off: float = 0.0) -> Evaluation:
+    """What ONNX Runtime answers, off by a share of the largest logit, or in the probabilities."""
+    logits, wdl = run_on_cpu(content, observations)
+    logits[0, 0] += logits_off * np.abs(logits).max()
+    wdl[0, 0] += wdl_off
+    return Evaluation(logits, wdl)
 
 
 def positions_of(run: Run) -> np.ndarray:
@@ -149,13 +128,19 @@ def positions_of(run: Run) -> np.ndarray:
         return trainer.window.sample(64, np.random.default_rng(0)).observations
 
 
-def test_an_untrained_network_of_8_by_96_with_large_logits_can_be_exported(run: Run):
-    observations = positions_of(run)
+def loud_network(scale: float, **size: int) -> ResidualNetwork:
+    """An untrained network whose logits are `scale` times as large as usual."""
     torch.manual_seed(0)
-    network = ResidualNetwork((2, 3, 3), 9, blocks=8, channels=96).eval()
+    network = ResidualNetwork((2, 3, 3), 9, **size).eval()
     with torch.no_grad():
-        for head in (network.policy, network.value):
-            head[-1].weight.mul_(20_000)
+        for weights in (*network.policy[-1].parameters(), *network.value[-1].parameters()):
+            weights.mul_(scale)
+    return network
+
+
+def test_an_untrained_network_of_8_by_96_with_large_logits_can_be_exported(run: Run):
+    observations, network = positions_of(run), loud_network(20_000, blocks=8, channels=96)
+    with torch.no_grad():
         logits, wdl_logits = network(torch.from_numpy(observations))
     exported = Network(export(network, run.game, observations, metadata={}), run.game, label="x")
     said = exported(EvaluationBatch(observations, list))
@@ -168,40 +153,27 @@ def test_an_untrained_network_of_8_by_96_with_large_logits_can_be_exported(run: 
 @pytest.mark.parametrize(("wrong", "name"), [({"logits_off": 2e-2}, "logits"), ({"wdl_off": 6e-2}, "probabilities")])
 def test_a_wrong_export_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch, scale: float, wrong: dict, name: str):
     observations = positions_of(run)
-    torch.manual_seed(0)
-    network = ResidualNetwork((2, 3, 3), 9, blocks=1, channels=8).eval()
-    with torch.no_grad():
-        for head in (network.policy, network.value):
-            head[-1].weight.mul_(scale)
-            head[-1].bias.mul_(scale)
-    answer_wrongly(monkeypatch, **wrong)
+    monkeypatch.setattr("trainer.export.run_on_cpu", partial(wrong_by, **wrong))
     with pytest.raises(ExportError, match=f"the {name} of torch and ONNX Runtime differ"):
-        export(network, run.game, observations, metadata={})
+        export(loud_network(scale, blocks=1, channels=8), run.game, observations, metadata={})
 
 
-def failing_exports(monkeypatch: pytest.MonkeyPatch, error: str) -> None:
-    """Let every export fail: because the outputs differ, because of torch, or because the volume is full."""
-
-    if error == "differs":
-        answer_wrongly(monkeypatch, wdl_off=2e-4)
-    elif error == "volume":
-        monkeypatch.setattr("trainer.loop.publish_model", failing(errno.ENOSPC))
-    else:
-        monkeypatch.setattr("trainer.export._to_onnx", Mock(side_effect=RuntimeError("no operator")))
+TORCH_FAILS = ("trainer.export._to_onnx", Mock(side_effect=RuntimeError("no operator")))
+WRONG_ANSWER = ("trainer.export.run_on_cpu", partial(wrong_by, wdl_off=2e-4))
+VOLUME_IS_FULL = ("trainer.loop.publish_model", failing(errno.ENOSPC))
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("failure", "said"),
     [
-        ("differs", "the probabilities of torch and ONNX Runtime differ by 2"),
-        ("torch", "the export fails: RuntimeError: no operator"),
-        ("volume", "No space left on device"),
+        (WRONG_ANSWER, "the probabilities of torch and ONNX Runtime differ by 2"),
+        (TORCH_FAILS, "the export fails: RuntimeError: no operator"),
+        (VOLUME_IS_FULL, "No space left on device"),
     ],
 )
-def test_a_lasting_export_failure_loses_nothing(run: Run, monkeypatch: pytest.MonkeyPatch, error: str, said: str):
-    with closing(Trainer(run, device="cpu")) as trainer:
-        failing_exports(monkeypatch, error)
-        trainer.ingest()
+def test_a_lasting_export_failure_loses_nothing(run: Run, monkeypatch: pytest.MonkeyPatch, failure, said: str):
+    with training(run, steps=0) as trainer:
+        monkeypatch.setattr(*failure)
         for _ in range(3):
             trainer.train_step()
             trainer.publish()
@@ -214,9 +186,8 @@ def test_a_lasting_export_failure_loses_nothing(run: Run, monkeypatch: pytest.Mo
         trainer._is_first = False
         trainer.end(Heartbeat(trainer.run.workers / "trainer.json"))
     monkeypatch.undo()
-    with closing(Trainer(run, device="cpu")) as resumed:
+    with training(run, steps=0) as resumed:
         assert resumed.step == 4
-        resumed.ingest()
         resumed.publish()
         assert resumed.describe("training")["warning"] is None
     *_, line = read_lines(run.metrics / "trainer-000002.jsonl")
@@ -224,9 +195,14 @@ def test_a_lasting_export_failure_loses_nothing(run: Run, monkeypatch: pytest.Mo
     assert [name.step for name in list_models(run.models)] == [4]
 
 
-def test_the_state_is_saved_before_there_is_a_model(run: Run, monkeypatch: pytest.MonkeyPatch):
-    clock = Clock()
+@pytest.fixture
+def clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of trainers."""
     monkeypatch.setattr("trainer.loop.time", SimpleNamespace(monotonic=clock))
+    return clock
+
+
+def test_the_state_is_saved_before_there_is_a_model(run: Run, clock: Clock):
     with training(run) as trainer:
         trainer.maintain()
         assert load_state(run.trainer) is None
@@ -238,9 +214,7 @@ def test_the_state_is_saved_before_there_is_a_model(run: Run, monkeypatch: pytes
         assert resumed.step == 1
 
 
-def test_publishing_takes_no_more_time_than_training(run: Run, monkeypatch: pytest.MonkeyPatch):
-    clock = Clock()
-    monkeypatch.setattr("trainer.loop.time", SimpleNamespace(monotonic=clock))
+def test_publishing_takes_no_more_time_than_training(run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     with training(run) as trainer:
         monkeypatch.setattr(trainer, "_publish", lambda: setattr(clock, "now", clock.now + 100))
         trainer._is_first = False
@@ -254,11 +228,9 @@ def test_publishing_takes_no_more_time_than_training(run: Run, monkeypatch: pyte
 
 
 def test_models_that_could_not_be_exported_make_no_worker_look_outdated(run: Run, monkeypatch: pytest.MonkeyPatch):
-    with closing(Trainer(run, device="cpu")) as trainer:
-        failing_exports(monkeypatch, "torch")
+    with training(run) as trainer:
+        monkeypatch.setattr(*TORCH_FAILS)
         trainer.diagnostics = Diagnostics(run.game, run.settings.trainer, clock=iter(range(0, 10**6, 1000)).__next__)
-        trainer.ingest()
-        trainer.train_step()
         trainer.publish()
         name = next(iter(list_segments(run.segments)))
         trainer.diagnostics.record(name, read_segment(run.segments / str(name), run.game))  # an older model's
@@ -268,8 +240,8 @@ def test_models_that_could_not_be_exported_make_no_worker_look_outdated(run: Run
 
 
 def test_a_trainer_that_takes_turns_spends_all_it_has_and_then_waits_until_that_is_much(run: Run):
-    with closing(Trainer(open_run(run.root, options=["selfplay.when_ahead=turns"]), device="cpu")) as trainer:
-        trainer.ingest()
+    run = open_run(run.root, options=["selfplay.when_ahead=turns"])
+    with training(run, steps=0) as trainer:
         steps = spend(trainer)
         assert (trainer.turn_ends(), trainer.publish_is_due(waiting=True)) == (True, True)  # the first model
         trainer.publish()
@@ -281,7 +253,7 @@ def test_a_trainer_that_takes_turns_spends_all_it_has_and_then_waits_until_that_
         trainer.ledger.credit += ratio * lacking
         assert spend(trainer) > steps
         assert trainer.turn_ends()
-    with closing(Trainer(open_run(run.root, options=["selfplay.when_ahead=turns"]), device="cpu")) as resumed:
+    with closing(Trainer(run, device="cpu")) as resumed:
         resumed.ledger.credit = batch
         assert resumed.missing_positions() == lacking
 
@@ -334,8 +306,8 @@ def test_an_error_of_the_volume_that_passes_costs_no_state(run: Run, monkeypatch
 
 
 def test_a_state_that_stays_stops_no_save(run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+    monkeypatch.setattr("trainer.state.remove", failing(errno.EIO))
     with closing(Trainer(run, device="cpu")) as trainer:
-        monkeypatch.setattr("trainer.state.remove", failing(errno.EIO))
         for step in (1, 2, 3):
             trainer.step = step
             trainer.save()
@@ -345,22 +317,17 @@ def test_a_state_that_stays_stops_no_save(run: Run, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_moving_average_of_the_weights_is_what_is_published(run: Run):
-    trainer = Trainer(open_run(run.root, options=["trainer.ema_decay=0.9"]), device="cpu")
-    trainer.ingest()
-    for _ in range(20):
+    with training(open_run(run.root, options=["trainer.ema_decay=0.9"]), steps=19) as trainer:
         before = [weights.clone() for weights in trainer.averaged.module.parameters()]
         trainer.train_step()
-    trained, averaged = trainer.network.parameters(), trainer.averaged.module.parameters()
-    for old, new, found in zip(before, trained, averaged, strict=True):
+        trainer.publish()
+    trained, averaged = trainer.network.eval(), trainer.averaged.module.eval()
+    for old, new, found in zip(before, trained.parameters(), averaged.parameters(), strict=True):
         assert torch.allclose(found, 0.9 * old + 0.1 * new, atol=1e-6)
-    trainer.publish()
     observations = trainer.window.sample(64, np.random.default_rng(0)).observations
     published = load_newest(run.models, run.game)(EvaluationBatch(observations, list)).logits
     with torch.no_grad():
-        of_average, of_trained = (
-            network.eval()(torch.from_numpy(observations))[0].numpy()
-            for network in (trainer.averaged.module, trainer.network)
-        )
+        of_average, of_trained = (each(torch.from_numpy(observations))[0].numpy() for each in (averaged, trained))
     assert np.abs(published - of_average).max() < 1e-4
     assert np.abs(published - of_trained).max() > 1e-2
 
@@ -377,10 +344,7 @@ def test_a_restarted_trainer_goes_on_exactly_where_it_was(run: Run):
     for trainer in (straight, resumed):
         for _ in range(4):
             trainer.train_step()
-    for expected, found in zip(
-        straight.averaged.state_dict().values(), resumed.averaged.state_dict().values(), strict=True
-    ):
-        assert torch.equal(expected, found)
+    torch.testing.assert_close(resumed.averaged.state_dict(), straight.averaged.state_dict(), rtol=0, atol=0)
 
 
 def test_a_crash_rolls_ledger_and_weights_back_together(run: Run):
@@ -394,15 +358,14 @@ def test_a_crash_rolls_ledger_and_weights_back_together(run: Run):
 
 def test_the_first_model_is_published_when_the_bootstrap_is_learned(run: Run):
     stop = threading.Event()
-    trainer = threading.Thread(target=run_trainer, args=(run,), kwargs={"device": "cpu", "stop": stop})
-    trainer.start()
-    while not list_models(run.models):
-        trainer.join(0.05)
-        assert trainer.is_alive()
-    stop.set()
-    trainer.join()
+    with ThreadPoolExecutor() as threads:
+        trainer = threads.submit(run_trainer, run, device="cpu", stop=stop)
+        try:
+            wait_until(lambda: list_models(run.models) or trainer.done())
+        finally:
+            stop.set()
+    trainer.result()
     network = load_newest(run.models, run.game)
-    assert network is not None
     assert network.step == 25
     (line,) = read_lines(run.metrics / "trainer-000001.jsonl")
     assert (line["version"], line["step"], line["trained_positions"], line["replay_ratio"]) == (1, 25, 800, 0.0)
@@ -420,8 +383,7 @@ def test_the_first_model_is_published_when_the_bootstrap_is_learned(run: Run):
 def test_with_games_of_another_run_the_first_model_comes_as_soon(run: Run):
     for sequence in range(5):  # 1000 positions that a model has played, each with credit for 8
         play_segment(run, sequence=sequence, fence=1, step=1)
-    with closing(Trainer(run, device="cpu")) as trainer:
-        trainer.ingest()
+    with training(run, steps=0) as trainer:
         assert trainer.ledger.credit > 4000
         while trainer.ledger.credit > 0 and not trainer.publish_is_due(waiting=False):
             trainer.train_step()
@@ -438,7 +400,7 @@ def test_a_trainer_beats_while_it_resumes(run: Run, monkeypatch: pytest.MonkeyPa
 
     caplog.set_level("INFO")
     monkeypatch.setattr(Trainer, "_resume", resume)
-    monkeypatch.setattr(trainer_loop, "LOG_SECONDS", 0.0)
+    monkeypatch.setattr("trainer.loop.LOG_SECONDS", 0.0)
     monkeypatch.setattr(Trainer, "ingest", lambda _: stop.set())
     run_trainer(run, device="cpu", stop=stop)
     assert (seen[-1]["credit"], seen[-1]["credit_enough"], seen[-1]["pid"]) == (900, 800, os.getpid())  # for workers
