@@ -29,7 +29,8 @@ def policy_target(
     q:         `[n]` for the player to move, exactly +1, 0 or -1 where proven, NaN where never visited.
     proven:    of the position. If it is proven, the actions that reach the proven value share all of the probability.
 
-    A move that is proven to lose gets probability 0, unless all moves lose. Without any visit the result is the prior.
+    A move that is proven to lose gets probability 0, unless all moves lose. Without a visit to any other move the result
+    is their prior.
     """
     n = len(q)
     weights, logits = np.empty(n), np.empty(n)
@@ -46,6 +47,11 @@ def policy_target(
     kept, total = 0.0, 0.0
     for i in range(n):
         kept += weights[i] if q[i] != -1 else 0.0
+    if kept == 0:  # all that was visited loses
+        for i in range(n):
+            if q[i] != -1:
+                weights[i] = max(prior[i], 1e-30)
+                kept += weights[i]
     for i in range(n):
         if kept > 0 and q[i] == -1:
             weights[i] = 0.0

@@ -498,12 +498,15 @@ def test_visits_sum_to_the_simulations_and_the_policy_to_one_over_legal_moves(st
         assert (root.policy[root.q == -1] == 0).all()
 
 
+VISITS = st.just(0) | st.integers(0, 500)
+
+
 @given(data=st.data(), n=st.integers(1, 12), kind=st.sampled_from([PUCT, GUMBEL]))
 def test_the_policy_gives_nothing_to_a_move_known_to_lose_unless_all_do(data, n, kind):
     def draw(element):
         return np.array(data.draw(st.lists(element, min_size=n, max_size=n)))
 
-    proven, visits = draw(st.sampled_from([PROVEN_LOSS, PROVEN_DRAW, PROVEN_WIN, UNPROVEN])), draw(st.integers(0, 500))
+    proven, visits = draw(st.sampled_from([PROVEN_LOSS, PROVEN_DRAW, PROVEN_WIN, UNPROVEN])), draw(VISITS)
     visits[(proven != UNPROVEN) & (visits == 0)] = 1
     q = np.where(proven != UNPROVEN, proven, draw(st.floats(-0.99, 0.99)))
     q[visits == 0] = nan
@@ -521,6 +524,11 @@ def test_the_policy_gives_nothing_to_a_move_known_to_lose_unless_all_do(data, n,
     if of_root != UNPROVEN:
         assert (policy[proven != of_root] == 0).all()
         assert np.allclose(policy[proven == of_root], 1 / (proven == of_root).sum())
+
+
+def test_where_every_visited_move_loses_the_others_share_by_their_prior():
+    visits, prior, q = np.array([3, 0, 0]), np.array([0.5, 0.3, 0.2], np.float32), np.array([-1, nan, nan], np.float32)
+    assert policy_target(PUCT, visits, prior, q, 0.0, UNPROVEN, 50.0, 1.0) == pytest.approx([0, 0.6, 0.4])
 
 
 def test_the_gumbel_policy_is_the_improved_policy_of_the_root():
