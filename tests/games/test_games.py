@@ -235,7 +235,7 @@ NO_BOOL = "Mine.State: Numba does not support arrays of bool in a record; give l
             [TO_PLAY],
             {"legal": lambda s, mask: TABLE[s["to_play"]][0]},
             UserError,
-            "Mine.legal cannot .* array or a tuple",
+            "Mine.legal cannot .* array or a",
         ),
     ],
     ids=["no to_play", "bool", "self", "no kernel", "list"],
