@@ -61,10 +61,8 @@ def test_what_is_no_probability_is_reported(chances, what):
             return chances if self.thrown else super().chances()
 
     broken = find_violation(Wrong, games=10)
-    assert broken.law.name == "chances_are_probabilities"
+    assert (broken.law.name, len(broken.moves), broken.moves[-1]) == ("chances_are_probabilities", 2, "throw")
     assert what in broken.what
-    assert [move for move in broken.moves if move in ("throw", "step")][-1] == "throw"
-    assert len(broken.moves) == 2
 
 
 def test_dice_may_decide_who_begins_but_not_end_the_game_before_a_move():
@@ -104,8 +102,7 @@ class Endless(PlainRace):
 def test_rolls_that_never_end_are_reported(skip, monkeypatch):
     monkeypatch.setattr("plyzero.rules.chance.MAX_ROLLS", 16)
     broken = find_violation(Endless, games=2, skip=skip)
-    assert broken.law.name == "games_end"
-    assert broken.what == ENDLESS_ROLLS
+    assert (broken.law.name, broken.what) == ("games_end", ENDLESS_ROLLS)
     assert broken.moves.count("throw") == 1
     assert len(broken.moves) >= 18
     with pytest.raises(ValueError, match=ENDLESS_ROLLS[:20]):
@@ -141,16 +138,12 @@ class HiddenDie(PlainRace):
 def test_a_die_that_the_network_does_not_see_is_reported_with_the_roll():
     broken = find_violation(HiddenDie, games=20)
     assert broken.law.name == "equal_observations_equal_futures"
-    names = HiddenDie().roll_name(0), HiddenDie().roll_name(1)
-    assert broken.what.splitlines()[1].split()[0] in names
+    assert broken.what.splitlines()[1].split()[0] in (HiddenDie().roll_name(0), HiddenDie().roll_name(1))
     assert "have equal observations, but different futures" in broken.what
 
 
 def test_a_game_whose_plies_all_end_with_a_roll_is_found_to_be_too_long():
-    class Short(HiddenDie):
-        max_plies = 5
-
-    broken = find_violation(Short, games=5)
+    broken = find_violation(type("Short", (HiddenDie,), {"max_plies": 5}), games=5)
     assert broken.law.name == "games_with_dice_end"
     assert "a random game is not over after max_plies = 5 plies" in broken.what
     assert len(broken.moves) == 11  # the rolls before five plies, and one after them
@@ -164,8 +157,7 @@ def test_bad_luck_breaks_no_law():
 
         def play(self, action):
             after = super().play(action)
-            if self.die:
-                after.at = self.at if self.die == 1 else after.at
+            after.at = self.at if self.die == 1 else after.at
             return after
 
         def observe(self):
@@ -175,11 +167,8 @@ def test_bad_luck_breaks_no_law():
 
 
 def test_rolls_need_names_and_rules_that_are_functions_of_the_moves():
-    class Same(PlainRace):
-        def roll_name(self, roll):
-            return "die"
-
-    assert "rolls 0 and 1 are both called 'die'" in find_violation(Same, games=5).what
+    same = type("Same", (PlainRace,), {"roll_name": lambda self, roll: "die"})
+    assert "rolls 0 and 1 are both called 'die'" in find_violation(same, games=5).what
 
     class Random(PlainRace):
         def play(self, action):
