@@ -77,12 +77,12 @@ def evaluate(batch):
 """
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "my_agents.py").write_text(SOURCE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    yield "my_agents"
+    yield
     sys.modules.pop("my_agents", None)
 
 
@@ -92,20 +92,16 @@ def found(name: str, seed: int = 0) -> AgentPlayer:
     return player
 
 
-@pytest.mark.usefixtures("module")
 @pytest.mark.parametrize("name", ["First(last=True)", "Sampled"])
 class TestAgents(PlayerContract):
     game = "tic-tac-toe"
 
     @pytest.fixture(autouse=True)
     def given(self, name: str) -> None:
-        self.name = name
-
-    def player(self, rng: np.random.Generator):
-        return find_player(f"my_agents:{self.name}", TIC_TAC_TOE, rng)
+        self.player = lambda rng: find_player(f"my_agents:{name}", TIC_TAC_TOE, rng)
 
 
-def test_an_agent_is_found_by_name_with_its_parameters(module):
+def test_an_agent_is_found_by_name_with_its_parameters():
     position = TIC_TAC_TOE.start
     assert found("First").choose_all([position, position.play(0)]) == [0, 1]
     assert found("First(last=True)").choose_all([position]) == [8]
@@ -123,7 +119,7 @@ def test_an_agent_is_found_by_name_with_its_parameters(module):
         ("None", "has no class or function 'None'"),
     ],
 )
-def test_an_agent_that_cannot_be_made_is_one_sentence(module, name: str, words: str):
+def test_an_agent_that_cannot_be_made_is_one_sentence(name: str, words: str):
     with pytest.raises(UserError, match=words):
         found(name)
 
@@ -139,43 +135,41 @@ def test_an_agent_that_cannot_be_made_is_one_sentence(module, name: str, words: 
         ("Hangs", "no move after 0.05 s"),
     ],
 )
-def test_an_agent_that_fails_loses_the_game_and_the_match_goes_on(module, name: str, reason: str):
+def test_an_agent_that_fails_loses_the_game_and_the_match_goes_on(name: str, reason: str):
     agent, rng = found(name), np.random.default_rng(0)
     result = play_match(agent, RandomPlayer(rng), TIC_TAC_TOE.start, games=4, rng=rng)
     assert (result.wins, result.draws, result.losses) == (0, 0, 4)
     assert len(result.forfeits) == 4
-    for sentence in result.forfeits:
-        assert re.match(f"my_agents:{name} forfeits: {reason}", sentence)
+    assert all(re.match(f"my_agents:{name} forfeits: {reason}", sentence) for sentence in result.forfeits)
     other = play_match(RandomPlayer(rng), agent, TIC_TAC_TOE.start, games=4, rng=rng)
     assert (other.wins, len(other.forfeits)) == (4, 4)
     with pytest.raises(ForfeitError, match=f"my_agents:{name} forfeits"):
         agent.choose_all([TIC_TAC_TOE.start])
 
 
-def test_an_agent_that_hangs_is_interrupted_or_not_asked_again(module):
+def test_an_agent_that_hangs_is_interrupted_or_not_asked_again():
     agent = found("Hangs")
     assert isinstance(agent.choose_or_forfeit(TIC_TAC_TOE.start), Forfeit)
     assert not agent._thread.is_alive()
     asleep = found("Sleeps")
     assert "no move after" in asleep.choose_or_forfeit(TIC_TAC_TOE.start).reason
     assert "it is still busy with an earlier move" in asleep.choose_or_forfeit(TIC_TAC_TOE.start).reason
-    sys.modules[module].Sleeps.woken.set()
+    sys.modules["my_agents"].Sleeps.woken.set()
     asleep._thread.join()
 
 
-def test_what_an_agent_prints_is_not_in_the_output(module, capsys: pytest.CaptureFixture[str]):
+def test_what_an_agent_prints_is_not_in_the_output(capsys: pytest.CaptureFixture[str]):
     assert found("Talks").choose_all([TIC_TAC_TOE.start]) == [0]
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "thinking\n")
 
 
-def test_another_seed_gives_an_agent_other_random_numbers(module):
+def test_another_seed_gives_an_agent_other_random_numbers():
     positions = [TIC_TAC_TOE.start] * 30
     assert found("Sampled", 1).choose_all(positions) != found("Sampled", 2).choose_all(positions)
 
 
 def test_a_match_names_the_reasons_of_forfeits(tmp_path: Path):
-    (tmp_path / "my_agents.py").write_text(SOURCE)
     match = ("match", "my_agents:Raises", "random", "--game", "tic-tac-toe", "--games", "4")
     done = plyzero(*match, cwd=tmp_path)
     assert done.returncode == 0
@@ -185,16 +179,7 @@ def test_a_match_names_the_reasons_of_forfeits(tmp_path: Path):
     assert done.stdout.count("ZeroDivisionError") == 4
 
 
-class Resting(Agent):
-    """Returns what it was made with."""
-
-    def __init__(self, answer: object) -> None:
-        self.answer = answer
-
-    def choose(self, position):
-        return self.answer
-
-
 def test_numbers_of_numpy_are_actions():
     for answer in (np.int64(4), np.int32(4), np.uint8(4)):
-        assert AgentPlayer("resting", Resting(answer)).choose_all([TIC_TAC_TOE.start]) == [4]
+        resting = type("Resting", (Agent,), {"choose": lambda self, position, answer=answer: answer})
+        assert AgentPlayer("resting", resting()).choose_all([TIC_TAC_TOE.start]) == [4]
