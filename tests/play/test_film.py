@@ -138,6 +138,7 @@ WON = json.dumps({"version": 1, "moves": ["4"], "winner": "first", "end": "rule"
 @pytest.mark.parametrize(
     ("text", "arguments", "sentence"),
     [
+        (f"{LINE}\n\n{WRONG}\n", ("--game", "2"), "games.jsonl, line 3: move 2: expected one of 1 2 3 4 5 6 7, got"),
         (OTHER, (), "line 1: it is a game of 'othello v1', not of connect-four v1"),
         (WON, (), "winner is 'first', but by the rules of connect-four v1 the game is not over after these moves"),
         ("", (), "games.jsonl contains no game: it is empty"),

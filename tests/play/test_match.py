@@ -180,10 +180,6 @@ def test_every_finished_game_is_handed_over_once_and_leads_to_its_result():
     assert len(games) == 10
     points = [0, 0, 0]
     for each in games:
-        assert (
-            functools.reduce(lambda position, move: position.play(move), each.moves, game.start).outcome()
-            == each.outcome
-        )
         points[1 - each.outcome.value(each.swapped)] += 1
         found = each.as_json(game, ("random", "spy"))
         assert play_named(game.start, found["moves"])[0][-1].outcome() == each.outcome
