@@ -27,12 +27,11 @@ def session(start, seed=0, person=0):
 @both_games
 def test_a_session_rolls_before_the_first_move_and_after_every_one(start):
     seen = set()
+    assert is_chance(start)
     for seed in range(30):
         game = session(start, seed)
-        assert is_chance(start)
+        assert (game.last_rolls, game.last_mover) == (action_names(start, game.moves[:1]), None)
         assert len(game.moves) == 1
-        assert game.last_rolls == action_names(start, (game.moves[0],))
-        assert game.last_mover is None
         while game.outcome is None:
             assert not is_chance(game.position)
             mover = game.position.to_play
@@ -129,11 +128,9 @@ def test_both_games_of_an_opening_share_their_dice(start):
 @both_games
 def test_openings_hold_their_rolls_and_end_where_a_player_moves(start):
     openings = random_openings(start, 2, np.random.default_rng(0), count=20)
-    assert len({tuple(each) for each in openings}) > 10
+    assert len({*map(tuple, openings)}) > 10
     for opening in openings:
-        position = start
-        for move in opening:
-            position = position.play(move)
+        position = play_named(start, action_names(start, opening))[0][-1]
         assert position.outcome() is None
         assert not is_chance(position)
 
@@ -162,21 +159,32 @@ def test_analysis_takes_rolls_and_asks_for_one_that_is_missing():
     assert "expected a roll" in found[4]["error"]
 
 
-def test_a_game_that_declares_its_rolls_wrongly_is_not_loaded(tmp_path, monkeypatch):
-    (tmp_path / "wrong_dice.py").write_text(
-        "from tests.helpers.dice import PlainRace, Race\n"
-        "class Forgotten(PlainRace):\n    num_chances = 0\n"
-        "class Compiled(Race):\n    num_chances = 0\n"
-        "class Half(PlainRace):\n    num_chances = 1.5\n"
-        "class Optional(PlainRace):\n"
-        "    def __init__(self):\n        self.num_chances, self.begun = 0, True\n"
-        "    def chances(self):\n        return ()\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=r"Forgotten defines chances\(\), but num_chances is 0"):
-        load_game("wrong_dice:Forgotten")
-    with pytest.raises(UserError, match="has a rule chances, but num_chances is 0"):
-        load_game("wrong_dice:Compiled")
-    with pytest.raises(UserError, match=r"Half.num_chances: expected a number from 0 on, got 1.5"):
-        load_game("wrong_dice:Half")
-    assert load_game("wrong_dice:Optional").start.num_chances == 0
+class Forgotten(PlainRace):
+    num_chances = 0
+
+
+class Compiled(Race):
+    num_chances = 0
+
+
+class Half(PlainRace):
+    num_chances = 1.5
+
+
+class Without(PlainRace):
+    def __init__(self):
+        self.num_chances, self.begun = 0, True
+
+    def chances(self):
+        return ()
+
+
+def test_a_game_that_declares_its_rolls_wrongly_is_not_loaded():
+    for name, words in (
+        ("Forgotten", r"Forgotten defines chances\(\), but num_chances is 0"),
+        ("Compiled", "has a rule chances, but num_chances is 0"),
+        ("Half", r"Half.num_chances: expected a number from 0 on, got 1.5"),
+    ):
+        with pytest.raises(UserError, match=words):
+            load_game(f"{__name__}:{name}")
+    assert load_game(f"{__name__}:Without").start.num_chances == 0

@@ -8,10 +8,10 @@ from plyzero.play.match import play_match
 from plyzero.play.players import RandomPlayer, find_player
 from plyzero.play.rule_based import AlphaBeta, Greedy
 from plyzero.rules.catalog import load_game
-from plyzero.rules.chance import is_chance
 from plyzero.rules.notation import play_named
-from tests.helpers.dice import Race
-from tests.helpers.toys import after_move, all_positions
+from plyzero.rules.random_game import random_game
+from tests.helpers.dice import Race, decisions
+from tests.helpers.toys import after_move
 
 TIC_TAC_TOE = load_game("tic-tac-toe")
 
@@ -62,30 +62,25 @@ def minimax(position, depth: int, player: int, plies: int = 0) -> float:
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 @pytest.mark.parametrize("game", ["tic-tac-toe", "othello(size=6)"])
 def test_cutting_off_changes_no_choice(game: str, depth: int):
-    rng = np.random.default_rng(depth)
-    for _ in range(6):
-        position = load_game(game).start
-        for _ in range(6):
+    for number in range(6):
+        for position in random_game(load_game(game).start, np.random.default_rng([depth, number])).positions[:6]:
             if position.outcome() is not None:
                 break
             values = {a: minimax(position.play(a), depth - 1, position.to_play, 1) for a in position.legal_actions()}
             best = {action for action, value in values.items() if value == max(values.values())}
             for seed in range(4):
                 assert made(AlphaBeta(depth), seed).choose(position) in best
-            position = position.play(int(rng.choice(position.legal_actions())))
 
 
 def test_with_dice_the_mean_over_the_rolls_counts():
     memo: dict = {}
-    for position in [each for each in all_positions(Race()) if each.outcome() is None and not is_chance(each)][::5]:
+    for position in decisions(Race())[::5]:
         values = [after_move(position, action, memo) for action in position.legal_actions()]
         chosen = made(AlphaBeta(depth=14)).choose(position)
         assert values[chosen] >= max(values) - 0.02  # a win counts less for each ply that it takes
 
 
-@pytest.mark.parametrize(
-    "name", ["alphabeta", "alphabeta:", "alphabeta:x", "alphabeta:0", "alphabeta:65", "alphabeta:-1"]
-)
-def test_a_depth_that_is_none_is_one_sentence(name: str):
+@pytest.mark.parametrize("depth", ["", ":", ":x", ":0", ":65", ":-1"])
+def test_a_depth_that_is_none_is_one_sentence(depth: str):
     with pytest.raises(UserError, match=r"expected (alphabeta:DEPTH|a depth from 1 to 64)|does not exist"):
-        find_player(name, TIC_TAC_TOE, np.random.default_rng(0))
+        find_player(f"alphabeta{depth}", TIC_TAC_TOE, np.random.default_rng(0))
