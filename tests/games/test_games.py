@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from examples.dots_and_boxes import DotsAndBoxes
 from games.breakthrough import Breakthrough
 from games.connect_four import ConnectFour
 from games.go import Go
@@ -150,6 +151,14 @@ def test_othello_is_drawn_when_and_only_when_both_have_equally_many_discs():
     drawn = [str(end).count("x") == str(end).count("o") for end in ends]
     assert drawn == [end.outcome().winner is None for end in ends]
     assert any(drawn)
+
+
+@pytest.mark.parametrize("start", [Othello(6), DotsAndBoxes(2)])
+def test_points_are_the_difference_of_the_final_board(start):
+    for seed in range(20):
+        end = random_positions(start, seed)[-1]
+        assert end.outcome().lead(end.to_play) == end.final_board().sum()
+        assert end.final_board().shape == (1, *start.observation_shape[1:])
 
 
 # --- what the laws do not say (the others are in test_laws.py) ---

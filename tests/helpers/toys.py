@@ -342,6 +342,16 @@ def after(start: Game, moves: str) -> Game:
     return start
 
 
+def legal(position: Game) -> set[str]:
+    """Return the names of the legal actions."""
+    return set(position.legal_names().split())
+
+
+def drawn(position: Game) -> str:
+    """Return the cells of a drawing, row by row: `".x./o../..."`."""
+    return "/".join("".join(line.split()[1:]) for line in str(position).splitlines()[:-1])
+
+
 class Exact:
     """An evaluator that knows the value of every leaf, and no move from another."""
 
