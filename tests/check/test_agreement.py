@@ -16,8 +16,10 @@ from plyzero.rules.game import Game
 class OneMoveLess(TicTacToe):
     """One move is missing after b2."""
 
+    missing = 3
+
     def legal_actions(self):
-        return [action for action in super().legal_actions() if action != 3 or self.board[4] != 1]
+        return [action for action in super().legal_actions() if action != self.missing or self.board[4] != 1]
 
     def symmetries(self):
         return ()
@@ -45,11 +47,8 @@ class Backwards(TicTacToe):
         return ()
 
 
-class BackwardsOneMoveLess(Backwards):
-    """One move is missing after b2."""
-
-    def legal_actions(self):
-        return [action for action in super().legal_actions() if action != 5 or self.board[4] != 1]
+class BackwardsOneMoveLess(OneMoveLess, Backwards):
+    missing = 5
 
 
 class WrongWinner(Backwards):
