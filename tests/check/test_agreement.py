@@ -11,6 +11,7 @@ from plyzero.check.agreement import agreement_with
 from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.check.violations import find_violation
 from plyzero.rules.game import Game
+from tests.helpers.toys import with_winner
 
 
 class OneMoveLess(TicTacToe):
@@ -51,12 +52,7 @@ class BackwardsOneMoveLess(OneMoveLess, Backwards):
     missing = 5
 
 
-class WrongWinner(Backwards):
-    """Three in a row lose."""
-
-    def outcome(self):
-        found = super().outcome()
-        return found if found is None or found.winner is None else type(found)(1 - found.winner)
+ThreeInARowLose = with_winner(Backwards, lambda winner: 1 - winner)
 
 
 @pytest.mark.parametrize("other", [CompiledTicTacToe, Backwards])
@@ -69,7 +65,7 @@ def test_two_forms_of_a_game_agree(other: type[Game]):
     [
         (OneMoveLess, ("b2",), "legal_actions(): "),
         (BackwardsOneMoveLess, ("B2",), "names: "),
-        (WrongWinner, None, "outcome(): "),
+        (ThreeInARowLose, None, "outcome(): "),
     ],
 )
 def test_a_form_that_differs_in_one_position_is_found(game: type[Game], moves: tuple[str, ...] | None, difference: str):

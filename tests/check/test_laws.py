@@ -113,16 +113,6 @@ def faulty(name: str, **parts: object) -> type[TicTacToe]:
     return type(name, (TicTacToe,), parts)
 
 
-def with_winner(change):
-    """Return a rule for the outcome that names the winner as `change` makes it."""
-
-    def outcome(self):
-        found = TicTacToe.outcome(self)
-        return found if found is None or found.winner is None else Outcome(change(found.winner))
-
-    return outcome
-
-
 OverAtTheStart = faulty("OverAtTheStart", outcome=lambda self: Outcome(0), legal_actions=lambda self: [])
 GoesOnAfterTheEnd = faulty("GoesOnAfterTheEnd", legal_actions=lambda self: [a for a in range(9) if not self.board[a]])
 Unsorted = faulty("Unsorted", legal_actions=lambda self: TicTacToe.legal_actions(self)[::-1])
@@ -133,11 +123,11 @@ OneSided = faulty("OneSided", to_play=0)
 SecondPlayerBegins = faulty(  # the players' numbers are the wrong way round, and consistently so
     "SecondPlayerBegins",
     to_play=property(lambda self: 1 - TicTacToe.to_play.fget(self)),
-    outcome=with_winner(lambda winner: 1 - winner),
+    outcome=toys.with_winner(TicTacToe, lambda winner: 1 - winner).outcome,
     observe=lambda self: TicTacToe.observe(self)[::-1],
 )
 OutcomeAsNumber = faulty("OutcomeAsNumber", outcome=lambda self: (end := TicTacToe.outcome(self)) and end.value(0))
-WinnerAsFloat = faulty("WinnerAsFloat", outcome=with_winner(float))
+WinnerAsFloat = toys.with_winner(TicTacToe, float)
 HalfAGroup = faulty("HalfAGroup", symmetries=lambda self: SYMMETRIES[:2])
 NoPermutation = faulty("NoPermutation", symmetries=lambda self: (Symmetry(np.zeros(18, int), np.arange(9)),))
 ActionsStay = faulty("ActionsStay", symmetries=lambda self: [Symmetry(one, np.arange(9)) for one, _ in SYMMETRIES])

@@ -23,6 +23,7 @@ from plyzero.rules.random_game import random_game
 from plyzero.rules.symmetry import Symmetry
 from tests.helpers import toys, zoo
 from tests.helpers.dice import PlainRace, Race
+from tests.helpers.toys import variant, with_winner
 
 
 def test_the_figures_of_a_game_whose_every_game_is_known():
@@ -46,22 +47,15 @@ def test_the_figures_of_a_game_whose_every_game_is_known():
     ],
 )
 def test_pieces_that_look_alike_in_text_are_a_warning(pieces, alike):
-    class Figures(TicTacToe):
-        def render(self):
-            return grid(np.reshape(self.board, (3, 3)), pieces=pieces)
-
-    found = [each for each in survey(Figures(), games=5).warnings if "in text, " in each]
+    figures = variant(TicTacToe, render=lambda self: grid(np.reshape(self.board, (3, 3)), pieces=pieces))
+    found = [each for each in survey(figures(), games=5).warnings if "in text, " in each]
     assert [each.split()[2] for each in found] == [repr(alike)] * bool(alike)
-
-    class Written(Figures):
-        def __str__(self):
-            return "in my own words"
-
-    assert not any("in text, " in each for each in survey(Written(), games=5).warnings)
+    written = variant(figures, __str__=lambda self: "in my own words")
+    assert "in text, " not in suspected(written, games=5)
 
 
 def test_a_game_without_any_move_has_figures_too():
-    found = survey(type("Over", (TicTacToe,), {"outcome": lambda self: Outcome(0)})(), games=3)
+    found = survey(variant(TicTacToe, outcome=lambda self: Outcome(0))(), games=3)
     assert (found.branching, found.plies, found.results) == ((0.0, 0), (0, 0.0, 0, 9), (1.0, 0.0, 0.0))
 
 
@@ -80,20 +74,10 @@ def test_symmetries_that_change_the_start_are_reported_as_untried():
     assert "4 of 7 symmetries change the initial position" in " ".join(found.advice)
 
 
-class UnnamedRace(Race, version=1):
-    roll_names = ()
-
-
-class UnnamedPlainRace(PlainRace):
-    roll_name = Game.roll_name
-
-
-class Numbered(TicTacToe):
-    action_name = Game.action_name
-
-
-class Floats(TicTacToe):
-    observation_dtype = np.float32
+UnnamedRace = variant(Race, roll_names=())
+UnnamedPlainRace = variant(PlainRace, roll_name=Game.roll_name)
+Numbered = variant(TicTacToe, action_name=Game.action_name)
+Floats = variant(TicTacToe, observation_dtype=np.float32)
 
 
 class DenseGomoku(Gomoku):
@@ -151,16 +135,11 @@ def suspected(make, games: int = 30) -> str:
 def test_unusual_results_are_warnings_although_no_law_forbids_them():
     assert "all 30 random games were won by player 1: is outcome() right?" in suspected(toys.Chain)
     assert "random games were" not in suspected(toys.Chain, games=5)
-    drawn = type("Drawn", (toys.Relay,), {"outcome": lambda self: toys.Relay.outcome(self) and Outcome(None)})
+    drawn = variant(toys.Relay, outcome=lambda self: toys.Relay.outcome(self) and Outcome(None))
     assert "all 30 random games were drawn" in suspected(drawn)
 
 
-class WinnerIsTheLoser(TicTacToe):
-    """A wrong sign: the player to move, who has lost, is named."""
-
-    def outcome(self):
-        outcome = super().outcome()
-        return outcome if outcome is None or outcome.winner is None else Outcome(1 - outcome.winner)
+WinnerIsTheLoser = with_winner(TicTacToe, lambda winner: 1 - winner)  # a wrong sign
 
 
 @pytest.mark.parametrize("make", [WinnerIsTheLoser, zoo.Chomp])
@@ -180,7 +159,7 @@ def test_a_share_below_one_half_is_a_warning_only_if_chance_does_not_explain_it(
 
 def test_a_game_that_goes_on_for_ever_when_pieces_move_to_and_fro_is_a_warning():
     # Without the rule about repetition, whose counter random games seldom reach.
-    endless = type("Endless", (zoo.Shuffle,), {"is_third": lambda self: False})
+    endless = variant(zoo.Shuffle, is_third=lambda self: False)
     assert "a game in which both players move to and fro is not over after max_plies = 40 plies" in suspected(endless)
 
 
@@ -214,11 +193,8 @@ def test_an_observation_that_is_the_same_for_both_players_is_suspicious(make):
     assert re.search("player 0 to move, observation:(.|\n)*player 1 to move, observation:|player 1 to move, obs", text)
 
 
-class OpponentFirst(TicTacToe):
-    """The opponent's pieces come first, in every position: the network learns from it as well."""
-
-    def observe(self):
-        return super().observe()[::-1]
+# The opponent's pieces come first, in every position: the network learns from it as well.
+OpponentFirst = variant(TicTacToe, observe=lambda self: TicTacToe.observe(self)[::-1])
 
 
 EXAMPLES = [TicTacToe, OpponentFirst, ConnectFour, Othello, Breakthrough, DotsAndBoxes, functools.partial(Hex, size=4)]
@@ -268,7 +244,7 @@ def test_many_planes_and_wide_ones_are_listed_by_number():
 
 
 def test_a_position_without_a_drawing_shows_what_the_network_sees():
-    undrawn = type("Undrawn", (TicTacToe,), {"render": Game.render})()
+    undrawn = variant(TicTacToe, render=Game.render)()
     assert str(undrawn.play(4)) == "player 1 to move, observation:\n0 0 0   0 0 0\n0 0 0   0 1 0\n0 0 0   0 0 0"
 
 

@@ -7,6 +7,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -340,6 +341,21 @@ def after(start: Game, moves: str) -> Game:
     for name in moves.split():
         start = start.play(parse_move(start, name))
     return start
+
+
+def variant(base: type[Game], **parts: Any) -> type[Any]:
+    """Return a class of games with other parts."""
+    return type(f"Variant{base.__name__}", (base,), parts)
+
+
+def with_winner(base: type[Game], change: Callable[[int], Any]) -> type[Any]:
+    """Return a class of games that names the winner as `change` makes it."""
+
+    def outcome(self):
+        found = base.outcome(self)
+        return found if found is None or found.winner is None else Outcome(change(found.winner))
+
+    return variant(base, outcome=outcome)
 
 
 def legal(position: Game) -> set[str]:
