@@ -15,6 +15,7 @@ from plyzero.rules.chance import ENDLESS_ROLLS
 from plyzero.rules.random_game import random_game
 from plyzero.run.configuration import requirements
 from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race, WhoBegins
+from tests.helpers.toys import variant
 
 
 class TestCompiledDice(GameLaws):
@@ -36,11 +37,8 @@ def test_the_law_of_chance_is_for_games_with_dice_only():
 def test_compiled_and_plain_dice_agree_and_others_do_not():
     assert find_violation(Race, games=5, extra_laws=[agreement_with(PlainRace)]) is None
 
-    class Loaded(PlainRace):
-        def chances(self):
-            return tuple(reversed(super().chances())) if self.thrown else super().chances()
-
-    broken = find_violation(PlainRace, games=5, extra_laws=[agreement_with(Loaded)])
+    loaded = variant(PlainRace, chances=lambda self: PlainRace.chances(self)[:: -1 if self.thrown else 1])
+    broken = find_violation(PlainRace, games=5, extra_laws=[agreement_with(loaded)])
     assert broken.law.name == "agrees_with_the_other"
     assert "chances()" in broken.what
 
@@ -56,11 +54,8 @@ def test_compiled_and_plain_dice_agree_and_others_do_not():
     ],
 )
 def test_what_is_no_probability_is_reported(chances, what):
-    class Wrong(PlainRace):
-        def chances(self):
-            return chances if self.thrown else super().chances()
-
-    broken = find_violation(Wrong, games=10)
+    wrong = variant(PlainRace, chances=lambda self: chances if self.thrown else PlainRace.chances(self))
+    broken = find_violation(wrong, games=10)
     assert (broken.law.name, len(broken.moves), broken.moves[-1]) == ("chances_are_probabilities", 2, "throw")
     assert what in broken.what
 
@@ -68,11 +63,8 @@ def test_what_is_no_probability_is_reported(chances, what):
 def test_dice_may_decide_who_begins_but_not_end_the_game_before_a_move():
     assert find_violation(WhoBegins, games=10) is None
 
-    class Won(WhoBegins):
-        def outcome(self):
-            return Outcome(1) if self.at == (0, 1) else super().outcome()
-
-    broken = find_violation(Won, games=10)
+    won = variant(WhoBegins, outcome=lambda self: Outcome(1) if self.at == (0, 1) else WhoBegins.outcome(self))
+    broken = find_violation(won, games=10)
     assert (broken.law.name, broken.moves) == ("games_begin", (PlainRace().roll_name(1),))
     assert broken.what == "the game is over before any player has moved: Outcome(winner=1)"
 
@@ -143,7 +135,7 @@ def test_a_die_that_the_network_does_not_see_is_reported_with_the_roll():
 
 
 def test_a_game_whose_plies_all_end_with_a_roll_is_found_to_be_too_long():
-    broken = find_violation(type("Short", (HiddenDie,), {"max_plies": 5}), games=5)
+    broken = find_violation(variant(HiddenDie, max_plies=5), games=5)
     assert broken.law.name == "games_with_dice_end"
     assert "a random game is not over after max_plies = 5 plies" in broken.what
     assert len(broken.moves) == 11  # the rolls before five plies, and one after them
@@ -167,7 +159,7 @@ def test_bad_luck_breaks_no_law():
 
 
 def test_rolls_need_names_and_rules_that_are_functions_of_the_moves():
-    same = type("Same", (PlainRace,), {"roll_name": lambda self, roll: "die"})
+    same = variant(PlainRace, roll_name=lambda self, roll: "die")
     assert "rolls 0 and 1 are both called 'die'" in find_violation(same, games=5).what
 
     class Random(PlainRace):

@@ -12,7 +12,7 @@ from games.othello import Othello
 from plyzero.check.violations import Violation, find_violation, laws_of
 from plyzero.rules.compiled_game import no_score
 from plyzero.rules.game import Game, Outcome, find_score_fault
-from tests.helpers.toys import CompiledHarvest, Harvest
+from tests.helpers.toys import CompiledHarvest, Harvest, variant
 
 GAMES = [Harvest, CompiledHarvest, lambda: Othello(6), lambda: Go(3), DotsAndBoxes, Backgammon]
 
@@ -54,12 +54,8 @@ def found(game, law: str, games: int | None = None) -> Violation:
     ],
 )
 def test_a_wrong_score_is_one_sentence_with_the_moves(change, what: str):
-    class Changed(Harvest):
-        def outcome(self):
-            found = super().outcome()
-            return found and change(self, found)
-
-    broken = found(Changed, "scores_as_declared")
+    changed = variant(Harvest, outcome=lambda self: (end := Harvest.outcome(self)) and change(self, end))
+    broken = found(changed, "scores_as_declared")
     assert what in broken.what
     assert "\n" not in broken.what
     assert len(broken.moves) == 6
@@ -111,15 +107,13 @@ def test_a_score_must_be_equal_under_symmetries():
 )
 @pytest.mark.parametrize("base", [Harvest, CompiledHarvest])
 def test_a_wrong_final_board_is_one_sentence(base: type[Game], board, what: str):
-    assert found(type("Changed", (base,), {"final_board": board}), "final_boards_in_form").what.startswith(what)
+    assert found(variant(base, final_board=board), "final_boards_in_form").what.startswith(what)
 
 
 def test_a_final_board_turns_with_the_symmetries():
-    class Fixed(DotsAndBoxes):
-        def final_board(self):
-            return super().final_board() * (np.arange(self.width) > 1)  # without the first column of boxes
-
-    assert "final_board() there is not the image of that here" in find_violation(Fixed, games=4).what
+    # without the first column of boxes
+    fixed = variant(DotsAndBoxes, final_board=lambda self: DotsAndBoxes.final_board(self) * (np.arange(self.width) > 1))
+    assert "final_board() there is not the image of that here" in find_violation(fixed, games=4).what
 
 
 def test_only_games_with_a_final_board_have_its_law():
@@ -142,8 +136,5 @@ def test_a_compiled_game_has_both_a_rule_and_a_largest_score():
     with pytest.raises(TypeError, match="has both a rule score and a max_score"):
         Undeclared()
 
-    class WithoutRule(Othello):
-        rule_functions = Othello.rule_functions | {"score": no_score}
-
     with pytest.raises(TypeError, match="has both a rule score and a max_score"):
-        WithoutRule()
+        variant(Othello, rule_functions=Othello.rule_functions | {"score": no_score})()

@@ -425,21 +425,10 @@ def test_a_persons_own_game_is_found_in_the_directory_they_stand_in(tmp_path, mo
     assert load_game("my_own_module:MyGame(n=5)").name == "my_own_module:MyGame"
 
 
-class Nobody(toys.Plain):
-    to_play = property()
-
-
-class Misshapen(PlainTicTacToe):
-    def observe(self):
-        return np.zeros((2, 3, 4))
-
-
-class Lopsided(PlainTicTacToe):
-    num_actions = 12
-
-
-class Endless(PlainTicTacToe):
-    max_plies = property()
+Nobody = toys.variant(toys.Plain, to_play=property())
+Misshapen = toys.variant(PlainTicTacToe, observe=lambda self: np.zeros((2, 3, 4)))
+Lopsided = toys.variant(PlainTicTacToe, num_actions=12)
+Endless = toys.variant(PlainTicTacToe, max_plies=property())
 
 
 @pytest.mark.parametrize(

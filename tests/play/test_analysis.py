@@ -91,32 +91,24 @@ def test_moves_come_in_the_order_of_their_visits_and_with_their_own_win_rates():
 
 
 def test_a_bad_line_gets_an_error_with_its_id_and_the_others_their_answers():
-    lines = [
-        '{"id": "a", "moves": ["4"]}',
-        '{"id": "b", "moves": ["8"]}',
-        "nonsense",
-        "",
-        '{"id": "c"}',
-        '{"id": "d", "moves": "44"}',
-        '{"id": "e", "moves": ["4"], "depth": 7}',
-        '{"id": "f", "moves": ["1", "2", "1", "2", "1", "2", "1"]}',
-        '{"id": "g", "moves": ["1", "2", "1", "2", "1", "2", "1", "3"]}',
-        "[1]",
-        '{"moves": []}',
-        '{"id": NaN, "moves": []}',
-        '{"id": {"any": "thing"}, "moves": []}',
+    win, no_moves = '"1", "2", "1", "2", "1", "2", "1"', 'expected moves as a list of names, such as "moves": ["1"]'
+    table = [
+        ('{"id": "a", "moves": ["4"]}', "a", ""),
+        ('{"id": "b", "moves": ["8"]}', "b", "move 1: expected one of 1 2 3 4 5 6 7, got '8'"),
+        ("nonsense", None, "expected a JSON object: Expecting value: line 1 column 1 (char 0)"),
+        ('{"id": "c"}', "c", no_moves),
+        ('{"id": "d", "moves": "44"}', "d", no_moves),
+        ('{"id": "e", "moves": ["4"], "depth": 7}', "e", "unknown field depth; expected id and moves"),
+        (f'{{"id": "f", "moves": [{win}]}}', "f", "the game is over after these moves; there is nothing to analyze"),
+        (f'{{"id": "g", "moves": [{win}, "3"]}}', "g", "move 8, '3': the game is already over"),
+        ("[1]", None, "expected a JSON object, got [1]"),
+        ('{"moves": []}', None, ""),
+        ('{"id": NaN, "moves": []}', None, "expected a JSON object: NaN is not JSON"),
+        ('{"id": {"any": "thing"}, "moves": []}', {"any": "thing"}, ""),
     ]
-    found = answers(lines, bot_of(toys.Hashed(7)))
-    assert [each["id"] for each in found] == [*"ab", None, *"cdefg", None, None, None, {"any": "thing"}]
-    errors = {str(each["id"]): each["error"] for each in found if "error" in each and each["id"]}
-    assert errors == {
-        "b": "move 1: expected one of 1 2 3 4 5 6 7, got '8'",
-        "c": 'expected moves as a list of names, such as "moves": ["1"]',
-        "d": 'expected moves as a list of names, such as "moves": ["1"]',
-        "e": "unknown field depth; expected id and moves",
-        "f": "the game is over after these moves; there is nothing to analyze",
-        "g": "move 8, '3': the game is already over",
-    }
+    lines = [line for line, _, _ in table]
+    found = answers([*lines[:3], "", *lines[3:]], bot_of(toys.Hashed(7)))  # an empty line is none
+    assert [(each["id"], each.get("error", "")) for each in found] == [row[1:] for row in table]
     assert [("moveInfos" in each) != ("error" in each) for each in found] == [True] * 12
     assert answers(lines[:1], bot_of(toys.Hashed(7)))[0] == found[0]
 
@@ -131,13 +123,11 @@ LINES_THAT_ARE_NO_QUERIES = [
 
 
 def test_hostile_lines_get_an_error_and_the_others_their_answers():
-    lines = b"".join(
-        b"%s\xef\xbb\xbf" % line + b'{"id": %d, "moves": []}\n' % number
-        for number, line in enumerate(LINES_THAT_ARE_NO_QUERIES)
-    )
+    sound = [b'\xef\xbb\xbf{"id": %d, "moves": []}\n' % number for number in range(5)]
+    lines = b"".join(hostile + line for hostile, line in zip(LINES_THAT_ARE_NO_QUERIES, sound, strict=True))
     found = answers([*bounded_lines(io.BytesIO(lines))], bot_of(toys.Hashed(7)))
-    assert ["error" in each for each in found] == [True, False] * len(LINES_THAT_ARE_NO_QUERIES)
-    assert [each["id"] for each in found[1::2]] == [*range(len(LINES_THAT_ARE_NO_QUERIES))]
+    assert ["error" in each for each in found] == [True, False] * 5
+    assert [each["id"] for each in found[1::2]] == [*range(5)]
     assert found[0]["error"] == "expected a JSON object: it is no text in UTF-8"
     assert max(len(each["error"]) for each in found[::2]) < 200
 

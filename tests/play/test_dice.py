@@ -16,6 +16,7 @@ from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import is_chance
 from plyzero.rules.notation import action_names, play_named
 from tests.helpers.dice import PlainRace, Race, WhoBegins
+from tests.helpers.toys import variant
 
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
 
@@ -159,16 +160,9 @@ def test_analysis_takes_rolls_and_asks_for_one_that_is_missing():
     assert "expected a roll" in found[4]["error"]
 
 
-class Forgotten(PlainRace):
-    num_chances = 0
-
-
-class Compiled(Race):
-    num_chances = 0
-
-
-class Half(PlainRace):
-    num_chances = 1.5
+Forgotten = variant(PlainRace, num_chances=0)
+Compiled = variant(Race, num_chances=0)
+Half = variant(PlainRace, num_chances=1.5)
 
 
 class Without(PlainRace):

@@ -9,6 +9,7 @@ from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.rules.game import Outcome
 from plyzero.rules.symmetry import turns_and_mirrors
 from plyzero.rules.trial import play_trial
+from tests.helpers.toys import variant
 
 PROPOSED = turns_and_mirrors((2, 3, 3))
 
@@ -76,12 +77,8 @@ def test_rolls_stay_as_they_are_and_need_equal_chances():
     assert len(play_trial(CoinKnowsCorners(), plies=100).proven(PROPOSED)) == 1
 
 
-class Unfair(CoinFirst):
-    odds = (0.5 + 1e-6, 0.5 - 1e-6)
-
-
 def test_nothing_is_proven_by_games_that_do_not_end():
-    endless = type("Endless", (TicTacToe,), {"max_plies": 4})
+    endless = variant(TicTacToe, max_plies=4)
     assert play_trial(endless(), plies=50).proven(PROPOSED) == ()
 
 
@@ -91,7 +88,8 @@ def test_a_trial_finds_whether_observations_are_binary():
 
 
 def test_the_checksum_is_that_of_the_rules_the_observation_and_the_chances():
-    for start, others in ((TicTacToe, (LastRowDraws, OneForbidden, LookedAtFromTheLeft)), (CoinFirst, (Unfair,))):
+    unfair = variant(CoinFirst, odds=(0.5 + 1e-6, 0.5 - 1e-6))
+    for start, others in ((TicTacToe, (LastRowDraws, OneForbidden, LookedAtFromTheLeft)), (CoinFirst, (unfair,))):
         checksum = play_trial(start(), plies=100).checksum()
         assert play_trial(start(), plies=100).checksum() == checksum
         for other in others:
