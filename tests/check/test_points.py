@@ -39,10 +39,7 @@ def found(game, law: str, games: int | None = None) -> Violation:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (
-            lambda game, end: Outcome(end.winner, -end.score),
-            "the points by which the winner leads, at least 0, and 0",
-        ),
+        (lambda game, end: Outcome(end.winner, -end.score), "the points by which the winner leads, at least 0, and 0"),
         (lambda game, end: Outcome(None, 1.0), "the score is 1, expected the points by which the winner leads"),
         (lambda game, end: Outcome(end.winner, math.inf), "the score is inf, expected a finite number"),
         (lambda game, end: Outcome(end.winner, "7"), "the score is '7', expected a finite number"),

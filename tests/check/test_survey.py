@@ -150,8 +150,7 @@ def test_a_game_whose_last_mover_loses_is_a_warning_and_no_failure(make):
 
 
 @pytest.mark.parametrize(
-    ("won", "lost", "is_below"),
-    [(66, 34, False), (34, 66, True), (40, 60, False), (0, 9, False), (0, 0, False)],
+    ("won", "lost", "is_below"), [(66, 34, False), (34, 66, True), (40, 60, False), (0, 9, False), (0, 0, False)]
 )
 def test_a_share_below_one_half_is_a_warning_only_if_chance_does_not_explain_it(won: int, lost: int, is_below: bool):
     assert is_below_half([True] * won + [False] * lost) is is_below

@@ -58,10 +58,7 @@ def random_positions(start: Game, seed: int) -> list[Game]:
 
 @pytest.mark.parametrize(
     ("start", "numbers"),
-    [
-        (Othello(), [4, 12, 56, 244, 1396, 8200, 55092]),
-        (ConnectFour(), [7, 49, 343, 2401, 16807, 117649]),
-    ],
+    [(Othello(), [4, 12, 56, 244, 1396, 8200, 55092]), (ConnectFour(), [7, 49, 343, 2401, 16807, 117649])],
     ids=["othello", "connect-four"],
 )
 def test_a_game_has_the_known_numbers_of_move_sequences(start, numbers):
@@ -240,12 +237,7 @@ NO_BOOL = "Mine.State: Numba does not support arrays of bool in a record; give l
         ([("lines", "?", (3, 3)), ("over", "?"), TO_PLAY], {}, TypeError, NO_BOOL),
         ([TO_PLAY], {"play": lambda self, s, action: None}, TypeError, "Mine.play: a rule takes s, action, and no s"),
         ([TO_PLAY], {"observe": lambda s, planes: not_a_kernel(s)}, UserError, "Mine.observe cannot .* with @kernel"),
-        (
-            [TO_PLAY],
-            {"legal": lambda s, mask: TABLE[s["to_play"]][0]},
-            UserError,
-            "Mine.legal cannot .* array or a",
-        ),
+        ([TO_PLAY], {"legal": lambda s, mask: TABLE[s["to_play"]][0]}, UserError, "Mine.legal cannot .* array or a"),
     ],
     ids=["no to_play", "bool", "self", "no kernel", "list"],
 )

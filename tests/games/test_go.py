@@ -84,15 +84,12 @@ def test_no_board_may_be_repeated(moves, forbidden, would_repeat):
 # --- the end and the score ---
 
 # c1 and c2 are liberties of a white chain in the corner and of a black one beside it.
-SEKI = {
-    "black": "a3 b3 c3 a4 c4 a5 b5 c5 b6 c6 d1 e1 f1 d2 e2 f2",
-    "white": "d3 e3 f3 d4 f4 d5 e5 f5 d6 e6 a1 b1 a2 b2",
-}
+SEKI = ("a3 b3 c3 a4 c4 a5 b5 c5 b6 c6 d1 e1 f1 d2 e2 f2", "d3 e3 f3 d4 f4 d5 e5 f5 d6 e6 a1 b1 a2 b2")
 
 
 @pytest.mark.parametrize(("komi", "winner"), [(1.5, 0), (2, None), (2.5, 1)])
 def test_shared_liberties_of_a_seki_count_for_nobody(komi, winner):
-    position = placed(**SEKI, size=6, komi=komi)
+    position = placed(*SEKI, size=6, komi=komi)
     assert drawn(position) == ".xxoo./xxxooo/x.xo.o/xxxooo/oo.xxx/oo.xxx"
     assert {"c1", "c2"} <= legal(position)
     # White has passed before; 18 points against 16.

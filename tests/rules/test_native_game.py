@@ -298,12 +298,7 @@ ALLOCATED = [STDLIB, PACKED, (PLIES, f"{PLIES} s->made = malloc(8);")]
         ([(PLIES, f"{PLIES} s->board[-1][6] = 1;")], "", "play_makes_a_new_position", "writes to byte -1 of the state"),
         ([("] = 1;", "] = s->board[7][0];")], "", "state_has_all", "observe() differs"),
         ([(PLAY, f"static int all;\n{PLAY}"), (PLIES, "s->plies = ++all;")], "", "state_has_all", "different states"),
-        (
-            [(OBSERVE, f"static float seen;\n{OBSERVE}"), ("] = 1;", "] = seen++;")],
-            "",
-            "state_has_all",
-            "same state an",
-        ),
+        ([(OBSERVE, f"static float seen;\n{OBSERVE}"), ("] = 1;", "] = seen++;")], "", "state_has_all", "same state "),
         (REMEMBERED, "", "state_has_all", "two games with the same moves have different states"),
         (ALLOCATED, '("made", "i8"), ', "state_has_all", "without pointers"),
     ],

@@ -192,11 +192,7 @@ HALF = "a_list_has_all_that_was_written_before_and_nothing_below"
         ("write_file", in_place, (TORN,)),
         ("write_file", over_others, TAKEN),
         ("list_files", lambda directory: dict([*list_files(directory).items()][::2]), (HALF,)),
-        (
-            "list_names",
-            lambda directory: list_names(directory) or ["something"],
-            (NOTHING,),
-        ),
+        ("list_names", lambda directory: list_names(directory) or ["something"], (NOTHING,)),
         ("read_file", lambda path, *, max_bytes: read_file(path, max_bytes=1 << 30), ("reading_is_bounded",)),
     ],
     ids=["right", "in place", "over others", "half a list", "a list of nothing", "unbounded"],
