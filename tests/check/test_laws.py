@@ -108,11 +108,15 @@ def test_the_class_for_pytest_has_a_test_for_every_law():
 # --- faults ---
 
 
-def faulty(name: str, **parts: object) -> type[TicTacToe]:
-    """Return tic-tac-toe with other parts."""
-    return type(name, (TicTacToe,), parts)
+def faulty(name: str, base: type[Game] = TicTacToe, **parts: object) -> type[Game]:
+    """Return a game with other parts."""
+    return type(name, (base,), parts)
 
 
+GivesUpEarly = faulty(  # on the last square
+    "GivesUpEarly",
+    legal_actions=lambda self: TicTacToe.legal_actions(self) if self.board.count(0) > 1 else [],
+)
 OverAtTheStart = faulty("OverAtTheStart", outcome=lambda self: Outcome(0), legal_actions=lambda self: [])
 GoesOnAfterTheEnd = faulty("GoesOnAfterTheEnd", legal_actions=lambda self: [a for a in range(9) if not self.board[a]])
 Unsorted = faulty("Unsorted", legal_actions=lambda self: TicTacToe.legal_actions(self)[::-1])
@@ -164,14 +168,6 @@ class ListsTakenSquares(TicTacToe):
         return super().play_unchecked(action)
 
 
-class GivesUpEarly(TicTacToe):
-    """A mask that lies: nothing is legal on the last square, though the game goes on."""
-
-    def legal_actions(self):
-        legal = super().legal_actions()
-        return [] if len(legal) == 1 else legal
-
-
 class Mutating(TicTacToe):
     """play changes the board it shares with the position before."""
 
@@ -214,11 +210,17 @@ class HiddenLimit(zoo.Shuffle):
         return self.to_play, self.men, len(self.past)
 
 
-class HidesTheRestOfTheTurn(zoo.OneOrTwo):
-    """The observation omits whether one stone of the turn has been placed, which decides what may follow."""
-
-    def observe(self):
-        return super().observe() & np.reshape([1, 1, 0], (3, 1, 1)).astype(bool)
+HidesTheRestOfTheTurn = faulty(  # whether one stone of it has been placed, which decides what may follow
+    "HidesTheRestOfTheTurn",
+    zoo.OneOrTwo,
+    observe=lambda self: zoo.OneOrTwo.observe(self) & np.reshape([True, True, False], (3, 1, 1)),
+)
+HidesOwners = faulty(  # of the boxes; only the lines are seen
+    "HidesOwners",
+    DotsAndBoxes,
+    __init__=functools.partialmethod(DotsAndBoxes.__init__, size=2),
+    observe=lambda self: DotsAndBoxes.observe(self) & np.reshape([True, False, False], (3, 1, 1)),
+)
 
 
 class NeverEnds(toys.Relay):
@@ -252,15 +254,6 @@ class HidesWhoMoves(DotsAndBoxes):
 
     def key(self):
         return self.to_play, self.board
-
-
-class HidesOwners(DotsAndBoxes):
-    """Only the lines are seen, not who owns the boxes."""
-
-    __init__ = functools.partialmethod(DotsAndBoxes.__init__, size=2)
-
-    def observe(self):
-        return super().observe() & np.reshape([True, False, False], (3, 1, 1))
 
 
 class NoPass(Othello):

@@ -42,19 +42,8 @@ class First:
         return position.legal_actions()[0]
 
 
-class Reversing(First):
-    def choose_all(self, positions):
-        return super().choose_all(positions)[::-1]
-
-
-class Illegal(First):
-    def choose(self, position):
-        return next(each for each in range(10) if each not in position.legal_actions())
-
-
-class TooMany(First):
-    def choose_all(self, positions):
-        return [*super().choose_all(positions), 0] if positions else []
+def faulty(name: str, **parts) -> type[First]:
+    return type(name, (First,), parts)
 
 
 class ChangesPositions(First):
@@ -69,15 +58,12 @@ class OwnRandomNumbers(First):
         return int(np.random.default_rng().choice(position.legal_actions()))
 
 
-class NeedsAPosition(First):
-    def choose_all(self, positions):
-        assert positions
-        return super().choose_all(positions)
-
-
-class PlaysOn(First):
-    def choose_all(self, positions):
-        return [[*position.legal_actions(), 0][0] for position in positions]
+Nameless = faulty("Nameless", name="")
+Reversing = faulty("Reversing", choose_all=lambda self, positions: First.choose_all(self, positions)[::-1])
+Illegal = faulty("Illegal", choose=lambda self, each: next(a for a in range(10) if a not in each.legal_actions()))
+TooMany = faulty("TooMany", choose_all=lambda self, positions: positions and [*First.choose_all(self, positions), 0])
+NeedsAPosition = faulty("NeedsAPosition", choose_all=lambda self, positions: First.choose_all(self, positions) or 1 / 0)
+PlaysOn = faulty("PlaysOn", choose_all=lambda self, positions: [[*each.legal_actions(), 0][0] for each in positions])
 
 
 SAME, PLAYS = "equal_random_numbers_make_equal_choices", "it_plays_a_game_move_by_move"
@@ -88,7 +74,7 @@ ORDER = "it_answers_many_positions_in_order_each_with_a_legal_move"
     ("player", "expected"),
     [
         (First, []),
-        (type("Nameless", (First,), {"name": ""}), ["it_has_a_name"]),
+        (Nameless, ["it_has_a_name"]),
         (Reversing, [ORDER]),
         (Illegal, [ORDER, PLAYS]),
         (TooMany, [ORDER, PLAYS]),
