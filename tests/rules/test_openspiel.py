@@ -161,17 +161,16 @@ def test_the_list_of_games_has_those_of_openspiel_that_can_be_played():
     [("tic_tac_toe", "tic-tac-toe", [2, 1]), ("connect_four", "connect-four", [0, 1])],
 )
 def test_rules_and_pieces_are_those_of_the_included_game(name: str, native: str, own_and_other: list[int]):
-    start, other = start_of(name), load_game(native).start
-    assert (start.num_actions, start.max_plies) == (other.num_actions, other.max_plies)
+    start, included = start_of(name), load_game(native).start
+    assert (start.num_actions, start.max_plies) == (included.num_actions, included.max_plies)
     for game in games_of(start, 50):
-        other = load_game(native).start
-        for position, move in itertools.zip_longest(game.positions, game.moves):
+        others = itertools.accumulate(game.moves, lambda position, move: position.play(move), initial=included)
+        for position, other in zip(game.positions, others, strict=True):
             assert position.outcome() == other.outcome()
             assert position.legal_actions() == list(other.legal_actions())
-            if move is not None:
+            if position.outcome() is None:
                 assert position.to_play == other.to_play
                 assert np.array_equal(position.observe()[own_and_other], other.observe())
-                other = other.play(move)
 
 
 def test_rules_and_pieces_are_those_of_the_included_othello():

@@ -28,20 +28,11 @@ class LastRowDraws(TicTacToe):
         return Outcome(None) if self.board[6:9] in ((1, 1, 1), (2, 2, 2)) else super().outcome()
 
 
-class OneForbidden(TicTacToe):
-    """The first player may not begin in the first corner."""
-
-    def legal_actions(self):
-        return [action for action in super().legal_actions() if action or any(self.board)]
-
-
-class LookedAtFromTheLeft(TicTacToe):
-    """The observation counts stones from the left."""
-
-    observation_dtype = np.float32
-
-    def observe(self):
-        return np.cumsum(super().observe(), axis=2)
+legal = TicTacToe.legal_actions
+OneForbidden = variant(TicTacToe, legal_actions=lambda self: [each for each in legal(self) if each or any(self.board)])
+LookedAtFromTheLeft = variant(
+    TicTacToe, observation_dtype=np.float32, observe=lambda self: np.cumsum(TicTacToe.observe(self), axis=2)
+)
 
 
 @pytest.mark.parametrize("wrong", [LastRowDraws, OneForbidden, LookedAtFromTheLeft])

@@ -42,7 +42,7 @@ class First:
         return position.legal_actions()[0]
 
 
-def faulty(name: str, **parts) -> type[First]:
+def faulty(name: str, /, **parts) -> type[First]:
     return type(name, (First,), parts)
 
 
