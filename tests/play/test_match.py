@@ -135,20 +135,10 @@ def test_games_that_are_the_same_are_counted_once_and_others_apart():
     assert played(Spy(1), Spy(2), ConnectFour(), games=20).distinct == 20
 
 
-NUMBER = "expected mcts:N with 1 to 10000000 rollouts per move, such as mcts:1000, got "
-PLAYERS = "does not exist; expected a player: random, greedy, alphabeta:4, mcts:1000"
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        *((name, f"{NUMBER}'{name}'") for name in ("mcts", "mcts:", "mcts:0", "mcts:x")),
-        ("perfect", f"'perfect' {PLAYERS}"),
-        ("runs/none@3", f"'runs/none' {PLAYERS}"),
-    ],
-)
-def test_a_player_that_does_not_exist_is_one_sentence(name: str, sentence: str):
-    with pytest.raises(UserError, match=sentence):
+@pytest.mark.parametrize("name", ["mcts", "mcts:", "mcts:0", "mcts:x"])
+def test_a_player_without_a_number_of_rollouts_is_one_sentence(name: str):
+    expected = f"expected mcts:N with 1 to 10000000 rollouts per move, such as mcts:1000, got '{name}'"
+    with pytest.raises(UserError, match=expected):
         find_player(name, TIC_TAC_TOE, np.random.default_rng())
 
 
