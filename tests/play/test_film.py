@@ -21,7 +21,7 @@ from plyzero.rules.catalog import GameSpec, installed_games, load_game
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.notation import action_names, play_named
 from plyzero.rules.random_game import random_game
-from tests.helpers.cli import plyzero, refused
+from tests.helpers.cli import plyzero, refused, shown
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MOVES = "4 4 4 4 3 2 5 6 5 6 3 3 2 1 1 1 2 2"
@@ -67,11 +67,11 @@ def test_a_video_shows_the_frames_for_their_time(kind: str, tmp_path: Path):
     film = make_film(frames_of(record), result_of(record), kind=kind, size=101, seconds=0.4)
     (tmp_path / "film").write_bytes(film)
     subprocess.run(("ffmpeg", "-loglevel", "error", "-i", "film", "%03d.png"), cwd=tmp_path, check=True)
-    shown = sorted(tmp_path.glob("*.png"))
-    assert 4 * 10 - 1 <= len(shown) <= 7 * 10 + 1  # 25 in a second; some players know how long the last one is shown
+    files = sorted(tmp_path.glob("*.png"))
+    assert 4 * 10 - 1 <= len(files) <= 7 * 10 + 1  # 25 in a second; some players know how long the last one is shown
     pictures = [_pixels(io.BytesIO(make_picture(frame, 101))) for frame in frames_of(record)]
     for number in range(len(pictures)):
-        found = _pixels(shown[min(10 * number + 5, len(shown) - 1)])
+        found = _pixels(files[min(10 * number + 5, len(files) - 1)])
         errors = [np.abs(found[: len(each), : each.shape[1]] - each).mean() for each in pictures]
         assert np.argmin(errors) == number
 
@@ -102,11 +102,11 @@ def test_the_picture_of_a_known_position_has_its_colours_where_its_stones_are():
 def test_the_frames_of_a_film_are_its_pictures():
     frames = frames_of(from_moves(connect_four(), "4 4 1"))
     film = frames_in(make_film(frames, "cut off", kind="GIF", size=328, seconds=1))
-    for shown, frame in zip(film, frames, strict=True):
+    for seen, frame in zip(film, frames, strict=True):
         drawn = Image.open(io.BytesIO(make_picture(frame, 328))).convert("RGB")
         for cell in frame.board.cells:
             place = round(40 * (1.6 + cell.x)), round(40 * (0.6 + cell.y))
-            assert shown.getpixel(place) == drawn.getpixel(place)
+            assert seen.getpixel(place) == drawn.getpixel(place)
 
 
 def test_rolls_are_part_of_the_frame_that_they_lead_to():
@@ -181,10 +181,9 @@ def test_games_are_found_by_number_by_id_and_in_a_saved_game(tmp_path: Path):
         (("saved.json",), "2 frames"),
         (("--moves", "4 4 1"), "4 frames"),
     ):
-        done = plyzero("render", "connect-four", *arguments, "-o", "game.gif", cwd=tmp_path)
-        assert (done.returncode, text in done.stdout) == (0, True), done.stderr
-    done = plyzero("render", "connect-four", "-", "-o", "game.svg", text=f"{LINE}\n", cwd=tmp_path)
-    assert (done.returncode, (tmp_path / "game.svg").read_text().count("stone p")) == (0, 2)
+        assert text in shown("render", "connect-four", *arguments, "-o", "game.gif", cwd=tmp_path)
+    shown("render", "connect-four", "-", "-o", "game.svg", text=f"{LINE}\n", cwd=tmp_path)
+    assert (tmp_path / "game.svg").read_text().count("stone p") == 2
 
 
 @pytest.mark.parametrize("missing", ["PIL", "resvg_py", "matplotlib"])

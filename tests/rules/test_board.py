@@ -78,12 +78,9 @@ def test_columns_are_recognised_in_a_text():
 
 
 def test_a_game_without_render_has_the_board_of_its_text_and_others_have_none():
-    class OnlyText(toys.Relay):
-        def __str__(self):
-            return render_grid(np.array([[0, 1], [2, 0]]))
-
-    assert [cell.piece for cell in board_of(OnlyText()).cells] == ["", "0", "1", ""]
-    assert OnlyText()._repr_svg_().startswith("<svg")
+    only_text = toys.variant(toys.Relay, __str__=lambda self: render_grid(np.array([[0, 1], [2, 0]])))()
+    assert [cell.piece for cell in board_of(only_text).cells] == ["", "0", "1", ""]
+    assert only_text._repr_svg_().startswith("<svg")
     assert board_of(toys.Relay()) is None
     assert toys.Relay()._repr_svg_() is None
 
