@@ -17,7 +17,7 @@ from plyzero.check.agreement import COMPILED_LAWS, agreement_with
 from plyzero.check.laws import GameTrace
 from plyzero.check.violations import GAME_LAWS, GameLaws, find_violation, laws_of, play_until_violation
 from plyzero.errors import UserError
-from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.native_game import NativeGame
 from plyzero.run.replay import check_rules
@@ -129,32 +129,32 @@ def make_game(folder: Path, *changes: tuple[str, str], state: str = "") -> Path:
     return compile_c(source, folder / "libconnect_four.so")
 
 
-def fresh(folder: Path, name: str = "native_four:ConnectFour") -> GameSpec:
+def fresh(folder: Path) -> Game:
     """Load the game in `folder` as if no other test had loaded a module of this name."""
-    sys.modules.pop(name.partition(":")[0], None)
+    sys.modules.pop("native_four", None)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        return load_game(name)
+        return load_game("native_four:ConnectFour").start
 
 
 @pytest.fixture
 def four(tmp_path: Path) -> Game:
     make_game(tmp_path)
-    return fresh(tmp_path).start
+    return fresh(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> type[NativeGame]:
     folder = tmp_path_factory.mktemp("example")
     make_game(folder)
-    return type(fresh(folder).start)
+    return type(fresh(folder))
 
 
-def native(library: Path, start: Game, **parts: object) -> NativeGame:
+def native(library: Path, start: Game) -> NativeGame:
     """Return the game in `library` with the sizes of another one."""
-    names = ("State", "num_actions", "num_chances", "observation_shape", "max_plies", "max_score")
-    sizes = {name: getattr(start, name) for name in (*names, "action_names", "roll_names")}
-    return type("Native", (NativeGame,), {"library": library, **sizes, **parts})()
+    names = "State num_actions num_chances observation_shape max_plies max_score action_names roll_names"
+    sizes = {name: getattr(start, name) for name in names.split()}
+    return type("Native", (NativeGame,), {"library": library, **sizes})()
 
 
 def check_same(native: NativeGame, compiled: Game, evaluate: Evaluate, settings: Settings = SETTINGS) -> None:
@@ -165,12 +165,12 @@ def check_same(native: NativeGame, compiled: Game, evaluate: Evaluate, settings:
     assert one == other
 
 
-def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def check(folder: Path) -> subprocess.CompletedProcess[str]:
     """Check the game in `folder`; what pytest prints when a child process crashes is left out."""
     sys.modules.pop("native_four", None)
     faulthandler.disable()
     try:
-        return plyzero("check", "native_four:ConnectFour", "--games", "1", *arguments, cwd=folder)
+        return plyzero("check", "native_four:ConnectFour", "--games", "1", cwd=folder)
     finally:
         faulthandler.enable(sys.__stderr__)
 
@@ -190,7 +190,7 @@ def test_dice_work_as_in_a_compiled_game(tmp_path: Path):
 
 
 def test_points_work_as_in_a_compiled_game(tmp_path: Path):
-    start = type("WithoutBoard", (CompiledHarvest,), {"final_planes": 0})()
+    start = toys.variant(CompiledHarvest, final_planes=0)()
     weighted = SETTINGS.model_copy(update={"search": SearchSettings(score_weight=0.5)})
     check_same(native(compile_c(C_OF_HARVEST, tmp_path / "libharvest.so"), start), start, Counted(6), weighted)
     library = compile_c(C_OF_HARVEST.replace("plyzero_score", "plyzero_points"), tmp_path / "libother.so")
@@ -306,7 +306,7 @@ ALLOCATED = [STDLIB, PACKED, (PLIES, f"{PLIES} s->made = malloc(8);")]
 )
 def test_check_finds_functions_that_leave_their_bytes(tmp_path: Path, changes, state, law, words):
     make_game(tmp_path, *changes, state=state)
-    start = fresh(tmp_path).start.as_plain_python()
+    start = fresh(tmp_path).as_plain_python()
     laws = [each for each in laws_of(start) if each in (*GAME_LAWS, *COMPILED_LAWS)]
     found = play_until_violation(GameTrace(lambda: start), laws, lambda legal: legal[-1])
     assert (found.law.name, words in found.what) == (law, True), found
