@@ -148,9 +148,8 @@ def test_without_the_extra_the_message_has_the_command_that_installs_it(monkeypa
 def test_the_list_of_games_has_those_of_openspiel_that_can_be_played():
     listed = re.findall(r"openspiel:(\w+) +(.*?) *$", shown("games"), re.MULTILINE)
     assert dict(listed)["mnk"] == "k=5, m=15, n=15"
-    names = [name for name, _ in listed]
-    assert {"backgammon", "chess", "go", "hex", "othello", "pig", "shogi"} <= set(names)
-    assert not {"2048", "efg_game", "kuhn_poker", "misere"} & set(names)
+    assert {"backgammon", "chess", "go", "hex", "othello", "pig", "shogi"} <= dict(listed).keys()
+    assert not {"2048", "efg_game", "kuhn_poker", "misere"} & dict(listed).keys()
 
 
 # --- rules: the same as those of the games that plyzero includes ---
@@ -208,9 +207,8 @@ def test_returns_count_by_their_sign():
     [("go(board_size=3)", "a1", "PASS"), ("hex(board_size=3)", "a1", "c3"), ("connect_four", "x0", "o6")],
 )
 def test_names_of_moves_do_not_begin_with_a_word_that_all_have_in_common(name: str, first: str, second: str):
-    position = played_by_name(name, first)
     assert start_of(name).legal_names().split()[0] == first
-    assert position.legal_names().split()[-1] == second
+    assert played_by_name(name, first).legal_names().split()[-1] == second
 
 
 def test_hex_is_the_same_game_in_both_forms_by_the_names_of_its_moves():
@@ -280,13 +278,12 @@ def test_own_stones_are_the_opponents_after_a_move_and_one_more(name: str, own: 
 def test_in_hex_both_players_connect_the_first_row_with_the_last(winner: int):
     position = start_of("hex(board_size=4)")
     moves = {winner: [0, 4, 8, 12], 1 - winner: [12, 13, 14, 11]}  # the first column; the last row, which does not win
-    for number in range(4):
-        for player in (0, 1):
-            if position.outcome() is None:
-                assert position.to_play == player
-                if player == winner and number:
-                    assert position.observe()[7, :number, 0].all()  # own stones that are connected with the first row
-                position = position.play(moves[player][number])
+    for number, player in itertools.product(range(4), (0, 1)):
+        if position.outcome() is None:
+            assert position.to_play == player
+            if player == winner and number:
+                assert position.observe()[7, :number, 0].all()  # own stones that are connected with the first row
+            position = position.play(moves[player][number])
     assert position.outcome() == Outcome(winner)
 
 
@@ -306,8 +303,7 @@ def test_where_nothing_is_turned_the_last_plane_shows_the_player_to_move(name: s
 
 
 def test_an_observation_that_openspiel_turns_is_not_turned_again():
-    start = start_of("connect_four(egocentric_obs_tensor=True)")
-    after = start.play(3)
+    after = start_of("connect_four(egocentric_obs_tensor=True)").play(3)
     assert after.observe()[:-1].argmax(axis=0)[0, 3] == after.play(2).observe()[:-1].argmax(axis=0)[0, 2]
 
 
