@@ -77,9 +77,8 @@ def test_a_weak_level_varies_and_a_strong_one_does_not():
 
 @pytest.mark.parametrize("name", ["hex(size=5)", "gomoku(size=7)", "gomoku(size=7,exactly_five=True)", "go(size=5)"])
 def test_a_bot_whose_network_fits_every_size_plays_them_and_says_where_it_was_measured(name: str):
-    game = load_game(name)
-    bot = Bot.at_level(game)
-    assert bot.choose(game.start) in game.start.legal_actions()
+    bot = Bot.at_level(load_game(name))
+    assert bot.choose(bot.game.start) in bot.game.start.legal_actions()
     text, judges = bot.strength()
     assert re.search(r", measured on (\d+) x \1$", text)
     assert not judges
@@ -104,8 +103,7 @@ def test_a_level_or_a_bot_that_is_not_there_is_refused():
 
 def test_the_bots_are_listed_with_their_strength():
     listed = plyzero("games").stdout
-    for card in list_cards():
-        assert card.game in listed
+    assert all(card.game in listed for card in list_cards())
 
 
 def test_play_needs_no_training():

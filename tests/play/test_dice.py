@@ -146,12 +146,13 @@ def test_a_match_with_random_openings_counts_moves_and_not_rolls(start):
     assert max(plies) <= start.max_plies
 
 
+MOVES = ("", "one", "one throw", "one throw again three", "throw")
+
+
 def test_analysis_takes_rolls_and_asks_for_one_that_is_missing():
-    game = GameSpec("race", Race())
-    queries = [[], ["one"], ["one", "throw"], ["one", "throw", "again", "three"], ["throw"]]
-    answers = io.StringIO()
-    bot = Bot.pure_mcts(game, np.random.default_rng(0), simulations=20)
-    answer_queries(game, bot, [json.dumps({"moves": moves}) for moves in queries], answers)
+    game, answers = GameSpec("race", Race()), io.StringIO()
+    queries = [json.dumps({"moves": moves.split()}) for moves in MOVES]
+    answer_queries(game, Bot.pure_mcts(game, np.random.default_rng(0), simulations=20), queries, answers)
     found = [json.loads(line) for line in answers.getvalue().splitlines()]
     assert found[0]["error"] == "chance moves after these moves; add a roll to them, one of one three"
     assert {info["move"] for info in found[1]["moveInfos"]} == {"step", "throw"}

@@ -56,16 +56,16 @@ def test_a_forfeited_game_has_no_points():
 
 
 def test_a_ladder_reports_mean_points_and_reads_lines_without_them(tmp_path):
-    entrants = [Entrant(name, name) for name in ("a", "b")]
+    entrants, file = [Entrant(name, name) for name in ("a", "b")], tmp_path / "l" / LINES
     result = PairResult(["x"], ["win", "loss"], [None, None], 0.1, [5.0, -2.0])
     with open_ladder(tmp_path / "l", SPEC, entrants) as ladder:
         ladder.play(lambda pairs: [(pair, result) for pair in pairs], Limits(4))
         players = {each["player"]: each["points"] for each in ladder.table()["players"]}
     assert players == {"a": 1.5, "b": -1.5}
-    assert "leads" in (tmp_path / "l" / LINES).read_text()
     assert "points" in (tmp_path / "l" / "ratings.csv").read_text().splitlines()[0]
-    lines = (tmp_path / "l" / LINES).read_text().replace(', "leads": [5.0, -2.0]', "")
-    (tmp_path / "l" / LINES).write_text(lines)
+    leads = ', "leads": [5.0, -2.0]'
+    assert leads in file.read_text()
+    file.write_text(file.read_text().replace(leads, ""))
     with open_ladder(tmp_path / "l", SPEC, entrants) as ladder:
         assert len(ladder.lines) == 2
         assert [each["points"] for each in ladder.table()["players"]] == [None, None]
