@@ -81,25 +81,6 @@ def test_tic_tac_toe_has_255168_games_of_which_each_side_wins_the_known_number(s
     assert len(memo) == 5478
 
 
-LINES_OF_FOUR = [
-    [(row + step * down, column + step * right) for step in range(4)]
-    for down, right in ((0, 1), (1, 0), (1, 1), (1, -1))
-    for row in range(6)
-    for column in range(7)
-    if row + 3 * down < 6 and 0 <= column + 3 * right < 7
-]
-
-
-def test_connect_four_ends_only_when_one_of_its_69_lines_or_the_board_is_full():
-    assert len(LINES_OF_FOUR) == 69
-    for seed in range(100):
-        for position in random_positions(ConnectFour(), seed):
-            board = position.record["board"]
-            full = {board[line[0]] for line in LINES_OF_FOUR if len({board[square] for square in line}) == 1} - {0}
-            expected = Outcome(int(full.pop()) - 1) if full else None if (board == 0).any() else Outcome(None)
-            assert position.outcome() == expected
-
-
 def test_a_full_connect_four_board_without_four_in_a_row_is_a_draw():
     position = toys.after(ConnectFour(), " ".join("441365675334466335442232661515577771217122"))
     assert position.outcome() == Outcome(None)
