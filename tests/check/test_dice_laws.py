@@ -23,11 +23,6 @@ class TestCompiledDice(GameLaws):
     games = 15
 
 
-class TestPlainDice(GameLaws):
-    game = PlainRace
-    games = 15
-
-
 def test_the_law_of_chance_is_for_games_with_dice_only():
     name = "chances_are_probabilities"
     assert name in [law.name for law in laws_of(PlainRace())]

@@ -22,6 +22,7 @@ from games.go import Go
 from games.gomoku import Gomoku
 from games.hex import Hex
 from games.othello import Othello, bit, moves_of
+from games.pig import Pig
 from games.tic_tac_toe import TicTacToe as CompiledTicTacToe
 from plyzero.check import violations
 from plyzero.check.laws import POSITION_LAWS
@@ -34,6 +35,7 @@ from plyzero.rules.compiled_game import kernel
 from plyzero.rules.game import ONGOING, Game, Outcome
 from plyzero.rules.symmetry import Symmetry
 from tests.helpers import toys, zoo
+from tests.helpers.dice import PlainRace
 
 SYMMETRIES = Template().symmetries()
 
@@ -59,6 +61,8 @@ CORRECT = {  # besides those of the classes below
     "one player moves twice": functools.partial(toys.Written, "001", "01-10-10"),
     "one or two stones a turn": zoo.OneOrTwo,
     "hex(size=3)": functools.partial(Hex, size=3),
+    "pig(goal=10)": functools.partial(Pig, goal=10),
+    "dice in plain Python": PlainRace,
 }
 MORE = {
     "go(size=5)": functools.partial(Go, size=5, komi=0.5),

@@ -1,22 +1,14 @@
 """Pig against its exact solution by value iteration, and against the published one."""
 
-import functools
-
 import pytest
 
 from games.pig import HOLD, ROLL, Pig
-from plyzero import GameLaws
 from plyzero.check.survey import survey
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import is_chance
 from plyzero.rules.game import IllegalActionError, Outcome
 from tests.helpers.dice import points_of, solve_pig
 from tests.helpers.toys import all_positions
-
-
-class TestLaws(GameLaws):
-    game = functools.partial(Pig, goal=10)
-    games = 8
 
 
 def test_the_first_player_of_pig_to_100_wins_the_published_share():
