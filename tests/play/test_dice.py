@@ -77,8 +77,7 @@ def test_a_name_that_is_no_possible_roll_is_refused(start):
 
 
 def test_the_terminal_says_what_was_rolled(capsys):
-    game = GameSpec("race", PlainRace())
-    terminal = Terminal(session(PlainRace()), Bot.pure_mcts(game, np.random.default_rng(0), simulations=10))
+    terminal = Terminal(session(PlainRace()), RandomPlayer(np.random.default_rng(0)))
     terminal.show_board()
     first = terminal.session.last_rolls
     terminal.play(1)
@@ -140,8 +139,7 @@ def test_openings_hold_their_rolls_and_end_where_a_player_moves(start):
 def test_a_match_with_random_openings_counts_moves_and_not_rolls(start):
     with pytest.raises(UserError, match="expected opening_plies from 0 to 13"):
         play_match(Recording(), Recording(), start, games=2, rng=np.random.default_rng(0), opening_plies=14)
-    plies = []
-    rng = np.random.default_rng(0)
+    plies, rng = [], np.random.default_rng(0)
     play_match(RandomPlayer(rng), RandomPlayer(rng), start, games=40, rng=rng, on_progress=lambda _, n: plies.append(n))
     assert max(plies) <= start.max_plies
 
