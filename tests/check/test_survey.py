@@ -95,9 +95,11 @@ def advised(start, symmetries: tuple[int, int] = (1, 1)) -> str:
     [
         ("define render", [toys.Relay(), zoo.Nim()], [TicTacToe()]),  # the text of Nim is a sentence
         ("define roll_name", [UnnamedRace(), UnnamedPlainRace()], [TicTacToe(), Race(), PlainRace()]),
-        ("such as 0 do not begin with the name of a cell", [Numbered()], [TicTacToe(), ConnectFour()]),
+        ("such as 0 do not begin with the name of a cell", [Numbered()], []),
+        ("name of a cell", [Numbered()], [TicTacToe(), ConnectFour()]),
         ("observation_dtype = bool", [Floats()], [TicTacToe(), zoo.Nim()]),
-        ("declare policy_planes = 1,", [DenseGomoku()], [DenseGomoku(size=9), Gomoku()]),
+        ("declare policy_planes = 1,", [DenseGomoku()], []),
+        ("policy_planes", [DenseGomoku()], [DenseGomoku(size=9), Gomoku()]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
