@@ -217,7 +217,7 @@ NO_BOOL = "Mine.State: Numba does not support arrays of bool in a record; give l
         ([("stones", "i1")], {}, TypeError, r"Mine.State needs a field to_play, it has \('stones',\)"),
         ([("lines", "?", (3, 3)), ("over", "?"), TO_PLAY], {}, TypeError, NO_BOOL),
         ([TO_PLAY], {"play": lambda self, s, action: None}, TypeError, "Mine.play: a rule takes s, action, and no s"),
-        ([TO_PLAY], {"observe": lambda s, planes: helper(s)}, UserError, "Mine.observe cannot .*rate helper with @k"),
+        ([TO_PLAY], {"observe": lambda s, planes: helper(s)}, UserError, "Mine.observe .*decorate helper with @k"),
         ([TO_PLAY], {"legal": lambda s, mask: TABLE[s["to_play"]][0]}, UserError, "Mine.legal cannot .* array or a"),
     ],
     ids=["no to_play", "bool", "self", "no kernel", "list"],
