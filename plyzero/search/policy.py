@@ -29,8 +29,8 @@ def policy_target(
     q:         `[n]` for the player to move, exactly +1, 0 or -1 where proven, NaN where never visited.
     proven:    of the position. If it is proven, the actions that reach the proven value share all of the probability.
 
-    A move that is proven to lose gets probability 0, unless all moves lose. Without a visit to any other move the result
-    is their prior.
+    A move that is proven to lose gets probability 0, unless all moves lose. Where no other move was visited, the others
+    get their prior.
     """
     n = len(q)
     weights, logits = np.empty(n), np.empty(n)

@@ -11,13 +11,16 @@ from plyzero.check.agreement import agreement_with
 from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.check.violations import find_violation
 from plyzero.rules.game import Game
+from tests.helpers.toys import with_winner
 
 
 class OneMoveLess(TicTacToe):
     """One move is missing after b2."""
 
+    missing = 3
+
     def legal_actions(self):
-        return [action for action in super().legal_actions() if action != 3 or self.board[4] != 1]
+        return [action for action in super().legal_actions() if action != self.missing or self.board[4] != 1]
 
     def symmetries(self):
         return ()
@@ -45,19 +48,11 @@ class Backwards(TicTacToe):
         return ()
 
 
-class BackwardsOneMoveLess(Backwards):
-    """One move is missing after b2."""
-
-    def legal_actions(self):
-        return [action for action in super().legal_actions() if action != 5 or self.board[4] != 1]
+class BackwardsOneMoveLess(OneMoveLess, Backwards):
+    missing = 5
 
 
-class WrongWinner(Backwards):
-    """Three in a row lose."""
-
-    def outcome(self):
-        found = super().outcome()
-        return found if found is None or found.winner is None else type(found)(1 - found.winner)
+ThreeInARowLose = with_winner(Backwards, lambda winner: 1 - winner)
 
 
 @pytest.mark.parametrize("other", [CompiledTicTacToe, Backwards])
@@ -70,7 +65,7 @@ def test_two_forms_of_a_game_agree(other: type[Game]):
     [
         (OneMoveLess, ("b2",), "legal_actions(): "),
         (BackwardsOneMoveLess, ("B2",), "names: "),
-        (WrongWinner, None, "outcome(): "),
+        (ThreeInARowLose, None, "outcome(): "),
     ],
 )
 def test_a_form_that_differs_in_one_position_is_found(game: type[Game], moves: tuple[str, ...] | None, difference: str):
@@ -82,8 +77,5 @@ def test_a_form_that_differs_in_one_position_is_found(game: type[Game], moves: t
 
 
 def test_a_game_of_another_size_does_not_agree():
-    broken = find_violation(
-        functools.partial(Othello, size=6), games=2, extra_laws=[agreement_with(functools.partial(Othello, size=8))]
-    )
-    assert broken is not None
-    assert broken.moves == ()
+    small, large = (functools.partial(Othello, size=size) for size in (6, 8))
+    assert find_violation(small, games=2, extra_laws=[agreement_with(large)]).moves == ()

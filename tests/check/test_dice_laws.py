@@ -15,15 +15,11 @@ from plyzero.rules.chance import ENDLESS_ROLLS
 from plyzero.rules.random_game import random_game
 from plyzero.run.configuration import requirements
 from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race, WhoBegins
+from tests.helpers.toys import variant
 
 
 class TestCompiledDice(GameLaws):
     game = Race
-    games = 15
-
-
-class TestPlainDice(GameLaws):
-    game = PlainRace
     games = 15
 
 
@@ -36,11 +32,8 @@ def test_the_law_of_chance_is_for_games_with_dice_only():
 def test_compiled_and_plain_dice_agree_and_others_do_not():
     assert find_violation(Race, games=5, extra_laws=[agreement_with(PlainRace)]) is None
 
-    class Loaded(PlainRace):
-        def chances(self):
-            return tuple(reversed(super().chances())) if self.thrown else super().chances()
-
-    broken = find_violation(PlainRace, games=5, extra_laws=[agreement_with(Loaded)])
+    loaded = variant(PlainRace, chances=lambda self: PlainRace.chances(self)[:: -1 if self.thrown else 1])
+    broken = find_violation(PlainRace, games=5, extra_laws=[agreement_with(loaded)])
     assert broken.law.name == "agrees_with_the_other"
     assert "chances()" in broken.what
 
@@ -56,25 +49,17 @@ def test_compiled_and_plain_dice_agree_and_others_do_not():
     ],
 )
 def test_what_is_no_probability_is_reported(chances, what):
-    class Wrong(PlainRace):
-        def chances(self):
-            return chances if self.thrown else super().chances()
-
-    broken = find_violation(Wrong, games=10)
-    assert broken.law.name == "chances_are_probabilities"
+    wrong = variant(PlainRace, chances=lambda self: chances if self.thrown else PlainRace.chances(self))
+    broken = find_violation(wrong, games=10)
+    assert (broken.law.name, len(broken.moves), broken.moves[-1]) == ("chances_are_probabilities", 2, "throw")
     assert what in broken.what
-    assert [move for move in broken.moves if move in ("throw", "step")][-1] == "throw"
-    assert len(broken.moves) == 2
 
 
 def test_dice_may_decide_who_begins_but_not_end_the_game_before_a_move():
     assert find_violation(WhoBegins, games=10) is None
 
-    class Won(WhoBegins):
-        def outcome(self):
-            return Outcome(1) if self.at == (0, 1) else super().outcome()
-
-    broken = find_violation(Won, games=10)
+    won = variant(WhoBegins, outcome=lambda self: Outcome(1) if self.at == (0, 1) else WhoBegins.outcome(self))
+    broken = find_violation(won, games=10)
     assert (broken.law.name, broken.moves) == ("games_begin", (PlainRace().roll_name(1),))
     assert broken.what == "the game is over before any player has moved: Outcome(winner=1)"
 
@@ -104,8 +89,7 @@ class Endless(PlainRace):
 def test_rolls_that_never_end_are_reported(skip, monkeypatch):
     monkeypatch.setattr("plyzero.rules.chance.MAX_ROLLS", 16)
     broken = find_violation(Endless, games=2, skip=skip)
-    assert broken.law.name == "games_end"
-    assert broken.what == ENDLESS_ROLLS
+    assert (broken.law.name, broken.what) == ("games_end", ENDLESS_ROLLS)
     assert broken.moves.count("throw") == 1
     assert len(broken.moves) >= 18
     with pytest.raises(ValueError, match=ENDLESS_ROLLS[:20]):
@@ -141,16 +125,12 @@ class HiddenDie(PlainRace):
 def test_a_die_that_the_network_does_not_see_is_reported_with_the_roll():
     broken = find_violation(HiddenDie, games=20)
     assert broken.law.name == "equal_observations_equal_futures"
-    names = HiddenDie().roll_name(0), HiddenDie().roll_name(1)
-    assert broken.what.splitlines()[1].split()[0] in names
+    assert broken.what.splitlines()[1].split()[0] in (HiddenDie().roll_name(0), HiddenDie().roll_name(1))
     assert "have equal observations, but different futures" in broken.what
 
 
 def test_a_game_whose_plies_all_end_with_a_roll_is_found_to_be_too_long():
-    class Short(HiddenDie):
-        max_plies = 5
-
-    broken = find_violation(Short, games=5)
+    broken = find_violation(variant(HiddenDie, max_plies=5), games=5)
     assert broken.law.name == "games_with_dice_end"
     assert "a random game is not over after max_plies = 5 plies" in broken.what
     assert len(broken.moves) == 11  # the rolls before five plies, and one after them
@@ -164,8 +144,7 @@ def test_bad_luck_breaks_no_law():
 
         def play(self, action):
             after = super().play(action)
-            if self.die:
-                after.at = self.at if self.die == 1 else after.at
+            after.at = self.at if self.die == 1 else after.at
             return after
 
         def observe(self):
@@ -175,11 +154,8 @@ def test_bad_luck_breaks_no_law():
 
 
 def test_rolls_need_names_and_rules_that_are_functions_of_the_moves():
-    class Same(PlainRace):
-        def roll_name(self, roll):
-            return "die"
-
-    assert "rolls 0 and 1 are both called 'die'" in find_violation(Same, games=5).what
+    same = variant(PlainRace, roll_name=lambda self, roll: "die")
+    assert "rolls 0 and 1 are both called 'die'" in find_violation(same, games=5).what
 
     class Random(PlainRace):
         def play(self, action):

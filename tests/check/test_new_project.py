@@ -14,12 +14,11 @@ from tests.helpers.cli import shown
 TIC_TAC_TOE = (TEMPLATE / "tic_tac_toe.py").read_text()
 
 
-def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run_tests(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # which saves a second
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    return subprocess.run(
-        [sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_a_new_project_has_rules_tests_and_a_readme_under_its_own_name(tmp_path: Path):
@@ -33,7 +32,7 @@ def test_a_new_project_has_rules_tests_and_a_readme_under_its_own_name(tmp_path:
 
 def test_its_tests_are_green_at_once_and_its_rules_keep_the_laws(tmp_path: Path):
     root = make_project(tmp_path, "my-game")
-    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=root)
+    done = run_tests(root)
     assert done.returncode == 0, done.stdout
     assert "27 passed" in done.stdout
     assert shown("check", "my_game:MyGame", "--games", "2", cwd=root).startswith("my_game:MyGame v1: 18 laws hold")
@@ -41,17 +40,13 @@ def test_its_tests_are_green_at_once_and_its_rules_keep_the_laws(tmp_path: Path)
 
 def test_a_game_that_is_rewritten_has_its_numbers_and_is_compared_with_the_original(tmp_path: Path):
     shown("new", "noughts", "--from", "tic-tac-toe", cwd=tmp_path)
-    text = (tmp_path / "noughts" / "noughts.py").read_text()
-    assert "num_actions = 9\n    observation_shape = (2, 3, 3)\n    max_plies = 9\n" in text
-    done = run(
-        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "agree_with_the_original", cwd=tmp_path / "noughts"
-    )
+    rules = tmp_path / "noughts" / "noughts.py"
+    assert "num_actions = 9\n    observation_shape = (2, 3, 3)\n    max_plies = 9\n" in rules.read_text()
+    done = run_tests(rules.parent, "-k", "agree_with_the_original")
     assert done.returncode == 1
     assert "NotImplementedError" in done.stdout
-    (tmp_path / "noughts" / "noughts.py").write_text(TIC_TAC_TOE.replace("TicTacToe", "Noughts"))
-    done = run(
-        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "agree_with_the_original", cwd=tmp_path / "noughts"
-    )
+    rules.write_text(TIC_TAC_TOE.replace("TicTacToe", "Noughts"))
+    done = run_tests(rules.parent, "-k", "agree_with_the_original")
     assert "1 passed" in done.stdout
 
 
@@ -59,7 +54,7 @@ def test_its_tests_notice_a_broken_rule(tmp_path: Path):
     root = make_project(tmp_path, "my-game")
     rules = root / "my_game.py"
     rules.write_text(rules.read_text().replace("after = copy.copy(self)", "after = self"))
-    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "play", cwd=root)
+    done = run_tests(root, "-k", "play")
     assert done.returncode == 1
     assert "broken law play_makes_a_new_position" in done.stdout
 

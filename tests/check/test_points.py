@@ -9,10 +9,10 @@ from examples.dots_and_boxes import DotsAndBoxes
 from games.backgammon import Backgammon
 from games.go import Go
 from games.othello import Othello
-from plyzero.check.violations import find_violation, laws_of
+from plyzero.check.violations import Violation, find_violation, laws_of
 from plyzero.rules.compiled_game import no_score
 from plyzero.rules.game import Game, Outcome, find_score_fault
-from tests.helpers.toys import CompiledHarvest, Harvest
+from tests.helpers.toys import CompiledHarvest, Harvest, variant
 
 GAMES = [Harvest, CompiledHarvest, lambda: Othello(6), lambda: Go(3), DotsAndBoxes, Backgammon]
 
@@ -28,24 +28,18 @@ def test_games_with_points_keep_the_laws(game):
     assert find_violation(game, games=4) is None
 
 
-def with_outcome(change) -> type[Game]:
-    """Return Harvest with `change` applied to the outcome of every finished game."""
-
-    class Changed(Harvest):
-        def outcome(self):
-            found = super().outcome()
-            return found and change(self, found)
-
-    return Changed
+def found(game, law: str, games: int | None = None) -> Violation:
+    """Return the violation of a game that breaks this law."""
+    broken = find_violation(game, games=games)
+    assert broken is not None
+    assert broken.law.name == law
+    return broken
 
 
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (
-            lambda game, end: Outcome(end.winner, -end.score),
-            "expected the points by which the winner leads, at least 0, and 0 in a draw",
-        ),
+        (lambda game, end: Outcome(end.winner, -end.score), "the points by which the winner leads, at least 0, and 0"),
         (lambda game, end: Outcome(None, 1.0), "the score is 1, expected the points by which the winner leads"),
         (lambda game, end: Outcome(end.winner, math.inf), "the score is inf, expected a finite number"),
         (lambda game, end: Outcome(end.winner, "7"), "the score is '7', expected a finite number"),
@@ -57,9 +51,8 @@ def with_outcome(change) -> type[Game]:
     ],
 )
 def test_a_wrong_score_is_one_sentence_with_the_moves(change, what: str):
-    broken = find_violation(with_outcome(change))
-    assert broken is not None
-    assert broken.law.name == "scores_as_declared"
+    changed = variant(Harvest, outcome=lambda self: (end := Harvest.outcome(self)) and change(self, end))
+    broken = found(changed, "scores_as_declared")
     assert what in broken.what
     assert "\n" not in broken.what
     assert len(broken.moves) == 6
@@ -71,9 +64,7 @@ def test_a_score_without_max_score_is_refused():
             super().__init__()
             self.max_score = self.final_planes = 0
 
-    broken = find_violation(Undeclared)
-    assert broken is not None
-    assert "the game declares no max_score" in broken.what
+    assert "the game declares no max_score" in find_violation(Undeclared).what
 
 
 def test_a_score_that_is_not_a_function_of_the_observation_breaks_the_law_of_futures():
@@ -89,10 +80,7 @@ def test_a_score_that_is_not_a_function_of_the_observation_breaks_the_law_of_fut
             after.first = action if self.plies == 0 else self.first
             return after
 
-    broken = find_violation(Unseen)
-    assert broken is not None
-    assert broken.law.name == "equal_observations_equal_futures"
-    assert "points" in broken.what
+    assert "points" in found(Unseen, "equal_observations_equal_futures").what
 
 
 def test_a_score_must_be_equal_under_symmetries():
@@ -102,9 +90,7 @@ def test_a_score_must_be_equal_under_symmetries():
             owner = self.board[self.width + 1] - 1  # of the box in one corner, which counts twice for the winner
             return found and Outcome(found.winner, found.score / 2 + (owner == found.winner))
 
-    broken = find_violation(Lopsided, games=20)
-    assert broken is not None
-    assert (broken.law.name, "outcome()" in broken.what) == ("symmetries_agree_with_the_rules", True)
+    assert "outcome()" in found(Lopsided, "symmetries_agree_with_the_rules", games=20).what
 
 
 @pytest.mark.parametrize(
@@ -118,20 +104,13 @@ def test_a_score_must_be_equal_under_symmetries():
 )
 @pytest.mark.parametrize("base", [Harvest, CompiledHarvest])
 def test_a_wrong_final_board_is_one_sentence(base: type[Game], board, what: str):
-    broken = find_violation(type("Changed", (base,), {"final_board": board}))
-    assert broken is not None
-    assert (broken.law.name, broken.what.startswith(what)) == ("final_boards_in_form", True)
+    assert found(variant(base, final_board=board), "final_boards_in_form").what.startswith(what)
 
 
 def test_a_final_board_turns_with_the_symmetries():
-    class Fixed(DotsAndBoxes):
-        def final_board(self):
-            found = super().final_board()
-            return found * (np.arange(self.width) > 1)  # without the first column of boxes
-
-    broken = find_violation(Fixed, games=4)
-    assert broken is not None
-    assert "final_board() there is not the image of that here" in broken.what
+    # without the first column of boxes
+    fixed = variant(DotsAndBoxes, final_board=lambda self: DotsAndBoxes.final_board(self) * (np.arange(self.width) > 1))
+    assert "final_board() there is not the image of that here" in find_violation(fixed, games=4).what
 
 
 def test_only_games_with_a_final_board_have_its_law():
@@ -154,8 +133,5 @@ def test_a_compiled_game_has_both_a_rule_and_a_largest_score():
     with pytest.raises(TypeError, match="has both a rule score and a max_score"):
         Undeclared()
 
-    class WithoutRule(Othello):
-        rule_functions = Othello.rule_functions | {"score": no_score}
-
     with pytest.raises(TypeError, match="has both a rule score and a max_score"):
-        WithoutRule()
+        variant(Othello, rule_functions=Othello.rule_functions | {"score": no_score})()

@@ -23,6 +23,7 @@ from plyzero.rules.random_game import random_game
 from plyzero.rules.symmetry import Symmetry
 from tests.helpers import toys, zoo
 from tests.helpers.dice import PlainRace, Race
+from tests.helpers.toys import variant, with_winner
 
 
 def test_the_figures_of_a_game_whose_every_game_is_known():
@@ -46,26 +47,15 @@ def test_the_figures_of_a_game_whose_every_game_is_known():
     ],
 )
 def test_pieces_that_look_alike_in_text_are_a_warning(pieces, alike):
-    class Figures(TicTacToe):
-        def render(self):
-            return grid(np.reshape(self.board, (3, 3)), pieces=pieces)
-
-    found = [each for each in survey(Figures(), games=5).warnings if "in text, " in each]
+    figures = variant(TicTacToe, render=lambda self: grid(np.reshape(self.board, (3, 3)), pieces=pieces))
+    found = [each for each in survey(figures(), games=5).warnings if "in text, " in each]
     assert [each.split()[2] for each in found] == [repr(alike)] * bool(alike)
-
-    class Written(Figures):
-        def __str__(self):
-            return "in my own words"
-
-    assert not any("in text, " in each for each in survey(Written(), games=5).warnings)
+    written = variant(figures, __str__=lambda self: "in my own words")
+    assert "in text, " not in suspected(written, games=5)
 
 
 def test_a_game_without_any_move_has_figures_too():
-    class Over(TicTacToe):
-        def outcome(self):
-            return Outcome(0)
-
-    found = survey(Over(), games=3)
+    found = survey(variant(TicTacToe, outcome=lambda self: Outcome(0))(), games=3)
     assert (found.branching, found.plies, found.results) == ((0.0, 0), (0, 0.0, 0, 9), (1.0, 0.0, 0.0))
 
 
@@ -73,10 +63,9 @@ def test_the_figures_are_those_of_the_random_games():
     found = survey(TicTacToe(), games=40)
     games = [random_game(TicTacToe(), np.random.default_rng([0, number])) for number in range(40)]
     winners = [game.positions[-1].outcome().winner for game in games]
+    lengths = [len(game.moves) for game in games]
     assert found.results == tuple(winners.count(winner) / 40 for winner in (0, None, 1))
-    assert found.branching[1] == 9
-    assert found.plies[0] == min(len(game.moves) for game in games)
-    assert found.plies[1] == np.mean([len(game.moves) for game in games])
+    assert (found.branching[1], *found.plies[:2]) == (9, min(lengths), np.mean(lengths))
 
 
 def test_symmetries_that_change_the_start_are_reported_as_untried():
@@ -85,63 +74,55 @@ def test_symmetries_that_change_the_start_are_reported_as_untried():
     assert "4 of 7 symmetries change the initial position" in " ".join(found.advice)
 
 
+UnnamedRace = variant(Race, roll_names=())
+UnnamedPlainRace = variant(PlainRace, roll_name=Game.roll_name)
+Numbered = variant(TicTacToe, action_name=Game.action_name)
+Floats = variant(TicTacToe, observation_dtype=np.float32)
+
+
+class DenseGomoku(Gomoku):
+    def __init__(self, size: int = 15) -> None:
+        super().__init__(size=size)
+        self.policy_planes = 0
+
+
 def advised(start, symmetries: tuple[int, int] = (1, 1)) -> str:
     return " ".join(advice(start, [start], symmetries))
 
 
-def test_advice_is_given_where_it_is_due_and_not_elsewhere():
+@pytest.mark.parametrize(
+    ("words", "due", "not_due"),
+    [
+        ("define render", [toys.Relay(), zoo.Nim()], [TicTacToe()]),  # the text of Nim is a sentence
+        ("define roll_name", [UnnamedRace(), UnnamedPlainRace()], [TicTacToe(), Race(), PlainRace()]),
+        ("such as 0 do not begin with the name of a cell", [Numbered()], []),
+        ("name of a cell", [Numbered()], [TicTacToe(), ConnectFour()]),
+        ("observation_dtype = bool", [Floats()], [TicTacToe(), zoo.Nim()]),
+        ("declare policy_planes = 1,", [DenseGomoku()], []),
+        ("policy_planes", [DenseGomoku()], [DenseGomoku(size=9), Gomoku()]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_advice_is_given_where_it_is_due_and_not_elsewhere(words, due, not_due):
+    assert [words in advised(start) for start in (*due, *not_due)] == [True] * len(due) + [False] * len(not_due)
+
+
+def test_symmetries_are_asked_for_where_there_are_none():
     assert advised(TicTacToe()) == ""
     assert "no symmetries are declared" in advised(TicTacToe(), symmetries=(0, 0))
-    assert "define render" in advised(toys.Relay())
-    assert "define roll_name" not in advised(TicTacToe()) + advised(Race())
-
-    class Unnamed(Race, version=1):
-        roll_names = ()
-
-    assert "define roll_name" in advised(Unnamed())
-    assert "define roll_name" not in advised(PlainRace())
-
-    class UnnamedPlainRace(PlainRace):
-        roll_name = Game.roll_name
-
-    assert "define roll_name" in advised(UnnamedPlainRace())
-
-    assert "define render" in advised(zoo.Nim())  # its text is a sentence
-    assert "name of a cell" not in advised(ConnectFour())
-
-    class Numbered(TicTacToe):
-        action_name = Game.action_name
-
-    assert "such as 0 do not begin with the name of a cell" in advised(Numbered())
-    assert "observation_dtype = bool" not in advised(zoo.Nim())
-
-    class Floats(TicTacToe):
-        observation_dtype = np.float32
-
-    assert "observation_dtype = bool" in advised(Floats())
 
 
-def test_planes_of_actions_are_proposed_for_many_actions_where_symmetries_show_them():
-    class DenseGomoku(Gomoku):
-        def __init__(self, size: int = 15) -> None:
-            super().__init__(size=size)
-            self.policy_planes = 0
+class Turned(TicTacToe):
+    """The actions have another order than the squares."""
 
-    assert "declare policy_planes = 1," in advised(DenseGomoku())
-    assert "policy_planes" not in advised(DenseGomoku(size=9)) + advised(Gomoku())
-    assert [planes_of_actions(start) for start in (TicTacToe(), Othello(size=6), ConnectFour(), toys.Relay())] == [
-        1,
-        1,
-        0,
-        0,
-    ]
+    def symmetries(self) -> list[Symmetry]:
+        order = np.array([1, 0, 2, 3, 4, 5, 6, 7, 8])
+        return [each._replace(actions=order[each.actions[order]]) for each in super().symmetries()]
 
-    class Turned(TicTacToe):  # the actions in another order than the squares
-        def symmetries(self) -> tuple[Symmetry, ...]:
-            order = np.array([1, 0, 2, 3, 4, 5, 6, 7, 8])
-            return tuple(each._replace(actions=order[each.actions[order]]) for each in super().symmetries())
 
-    assert planes_of_actions(Turned()) == 0
+def test_planes_of_actions_are_proposed_where_symmetries_show_them():
+    starts = (TicTacToe(), Othello(size=6), ConnectFour(), toys.Relay(), Turned())
+    assert [planes_of_actions(start) for start in starts] == [1, 1, 0, 0, 0]
 
 
 def test_how_often_a_player_moves_again_is_counted():
@@ -156,20 +137,11 @@ def suspected(make, games: int = 30) -> str:
 def test_unusual_results_are_warnings_although_no_law_forbids_them():
     assert "all 30 random games were won by player 1: is outcome() right?" in suspected(toys.Chain)
     assert "random games were" not in suspected(toys.Chain, games=5)
-
-    class Drawn(toys.Relay):
-        def outcome(self):
-            return super().outcome() and Outcome(None)
-
-    assert "all 30 random games were drawn" in suspected(Drawn)
+    drawn = variant(toys.Relay, outcome=lambda self: toys.Relay.outcome(self) and Outcome(None))
+    assert "all 30 random games were drawn" in suspected(drawn)
 
 
-class WinnerIsTheLoser(TicTacToe):
-    """A wrong sign: the player to move, who has lost, is named."""
-
-    def outcome(self):
-        outcome = super().outcome()
-        return outcome if outcome is None or outcome.winner is None else Outcome(1 - outcome.winner)
+WinnerIsTheLoser = with_winner(TicTacToe, lambda winner: 1 - winner)  # a wrong sign
 
 
 @pytest.mark.parametrize("make", [WinnerIsTheLoser, zoo.Chomp])
@@ -179,23 +151,17 @@ def test_a_game_whose_last_mover_loses_is_a_warning_and_no_failure(make):
     assert survey(TicTacToe(), games=30).last_mover == 1
 
 
-def test_a_share_below_one_half_is_a_warning_only_if_chance_does_not_explain_it():
-    assert is_below_half([False] * 34 + [True] * 66) is False
-    assert is_below_half([True] * 34 + [False] * 66) is True
-    assert is_below_half([True] * 40 + [False] * 60) is False
-    assert is_below_half([False] * 9) is False
-    assert is_below_half([]) is False
-
-
-class Endless(zoo.Shuffle):
-    """Without the rule about repetition, whose counter random games seldom reach."""
-
-    def is_third(self):
-        return False
+@pytest.mark.parametrize(
+    ("won", "lost", "is_below"), [(66, 34, False), (34, 66, True), (40, 60, False), (0, 9, False), (0, 0, False)]
+)
+def test_a_share_below_one_half_is_a_warning_only_if_chance_does_not_explain_it(won: int, lost: int, is_below: bool):
+    assert is_below_half([True] * won + [False] * lost) is is_below
 
 
 def test_a_game_that_goes_on_for_ever_when_pieces_move_to_and_fro_is_a_warning():
-    assert "a game in which both players move to and fro is not over after max_plies = 40 plies" in suspected(Endless)
+    # Without the rule about repetition, whose counter random games seldom reach.
+    endless = variant(zoo.Shuffle, is_third=lambda self: False)
+    assert "a game in which both players move to and fro is not over after max_plies = 40 plies" in suspected(endless)
 
 
 class OneSignedPlane(ConnectFour):
@@ -205,10 +171,7 @@ class OneSignedPlane(ConnectFour):
     observation_shape = (1, 6, 7)
 
     def observe(s, planes):
-        for row in range(6):
-            for column in range(7):
-                if s["board"][row, column]:
-                    planes[0, row, column] = 3 - 2 * s["board"][row, column]
+        planes[0] = (s["board"] != 0) * (3 - 2 * s["board"])
 
 
 class BlackAndWhite(Breakthrough):
@@ -220,10 +183,8 @@ class BlackAndWhite(Breakthrough):
 
 class FirstAndSecond(ConnectFour):
     def observe(s, planes):
-        for row in range(6):
-            for column in range(7):
-                if s["board"][row, column]:
-                    planes[s["board"][row, column] - 1, row, column] = 1
+        planes[0] = s["board"] == 1
+        planes[1] = s["board"] == 2
 
 
 @pytest.mark.parametrize("make", [BlackAndWhite, FirstAndSecond, OneSignedPlane])
@@ -233,31 +194,14 @@ def test_an_observation_that_is_the_same_for_both_players_is_suspicious(make):
     assert re.search("player 0 to move, observation:(.|\n)*player 1 to move, observation:|player 1 to move, obs", text)
 
 
-class OpponentFirst(TicTacToe):
-    """The opponent's pieces come first, in every position: the network learns from it as well."""
-
-    def observe(self):
-        return super().observe()[::-1]
+# The opponent's pieces come first, in every position: the network learns from it as well.
+OpponentFirst = variant(TicTacToe, observe=lambda self: TicTacToe.observe(self)[::-1])
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        TicTacToe,
-        OpponentFirst,
-        ConnectFour,
-        Othello,
-        Breakthrough,
-        DotsAndBoxes,
-        functools.partial(Hex, size=4),
-        zoo.Kalah,
-        zoo.Clobber,
-        zoo.Shuffle,
-        zoo.Nim,
-        toys.Wide,
-        toys.Written,
-    ],
-)
+EXAMPLES = [TicTacToe, OpponentFirst, ConnectFour, Othello, Breakthrough, DotsAndBoxes, functools.partial(Hex, size=4)]
+
+
+@pytest.mark.parametrize("make", [*EXAMPLES, zoo.Kalah, zoo.Clobber, zoo.Shuffle, zoo.Nim, toys.Wide, toys.Written])
 def test_a_correct_game_is_not_suspected(make):
     assert suspected(make) == ""
 
@@ -284,29 +228,25 @@ class Meters(toys.Relay):
         return planes
 
 
-class Strip(Meters):
-    """A plane that is wider than what people read."""
+class Strip(toys.Relay):
+    """Planes that are wider than what people read."""
 
     observation_shape = (2, 1, 30)
+
+    def observe(self):
+        return np.ones(self.observation_shape, np.float32)
 
 
 def test_many_planes_and_wide_ones_are_listed_by_number():
     start = Meters()
     assert observation_text(start) == "player 0 to move, observation, planes that are not 0: 7: 0.5"
     assert observation_text(start, start.play(0)).endswith("planes that differ: 7: 0.5, 8: 0")
-
-    class Wide(Strip):
-        def observe(self):
-            return np.ones(self.observation_shape, np.float32)
-
-    assert observation_text(Wide()).endswith("planes that are not 0: 0: sum 30, 1: sum 30")
+    assert observation_text(Strip()).endswith("planes that are not 0: 0: sum 30, 1: sum 30")
 
 
 def test_a_position_without_a_drawing_shows_what_the_network_sees():
-    class Undrawn(TicTacToe):
-        render = Game.render
-
-    assert str(Undrawn().play(4)) == "player 1 to move, observation:\n0 0 0   0 0 0\n0 0 0   0 1 0\n0 0 0   0 0 0"
+    undrawn = variant(TicTacToe, render=Game.render)()
+    assert str(undrawn.play(4)) == "player 1 to move, observation:\n0 0 0   0 0 0\n0 0 0   0 1 0\n0 0 0   0 0 0"
 
 
 @pytest.mark.parametrize("make", [functools.partial(toys.Relay, 3), zoo.Kalah])

@@ -25,27 +25,30 @@ REPEATING = 3_000
 """Positions of go among which some on a small board let a move repeat a board."""
 
 
-class Compared(NamedTuple):
-    """A position here and there. The names are ours, of the actions that are legal there."""
-
-    ours: Game
-    theirs: Any
-    names: dict[str, int]
-
-
-def compared(start: CompiledGame, text: str, name_of: Callable[[str], str], *, positions: int) -> Iterator[Compared]:
-    """Yield the positions of random games after comparing players to move and results.
+class Pair(NamedTuple):
+    """A game here and there.
 
     name_of: returns our name of an action, given its name there.
     """
-    rng, game, seen = np.random.default_rng(1), pyspiel.load_game(text), 0
+
+    start: CompiledGame
+    text: str
+    name_of: Callable[[str], str] = str
+
+
+def compared(pair: Pair, *, positions: int) -> Iterator[tuple[Game, Any, dict[str, int]]]:
+    """Yield the positions of random games here and there, and the actions that are legal there by our names.
+
+    Players to move and results are compared.
+    """
+    rng, game, seen = np.random.default_rng(1), pyspiel.load_game(pair.text), 0
     while seen < positions:
-        ours, theirs = start, game.new_initial_state()
+        ours, theirs = pair.start, game.new_initial_state()
         while not theirs.is_terminal():
             assert ours.outcome() is None
             assert ours.to_play == theirs.current_player()
-            names = {name_of(theirs.action_to_string(action)): action for action in theirs.legal_actions()}
-            yield Compared(ours, theirs, names)
+            names = {pair.name_of(theirs.action_to_string(action)): action for action in theirs.legal_actions()}
+            yield ours, theirs, names
             seen += 1
             action = int(rng.choice(ours.legal_actions()))
             theirs.apply_action(names[ours.action_name(action)])
@@ -53,11 +56,10 @@ def compared(start: CompiledGame, text: str, name_of: Callable[[str], str], *, p
         first, second = theirs.returns()
         assert first == -second
         assert ours.outcome().value(0) == first
-    assert seen >= positions
 
 
-def compare(start: CompiledGame, text: str, name_of: Callable[[str], str], *, positions: int) -> None:
-    for ours, _, names in compared(start, text, name_of, positions=positions):
+def compare(pair: Pair, *, positions: int) -> None:
+    for ours, _, names in compared(pair, positions=positions):
         assert sorted(ours.legal_names().split()) == sorted(names), str(ours)
 
 
@@ -66,85 +68,67 @@ def gomoku_name(theirs: str) -> str:
     return f"{string.ascii_lowercase[column]}{row + 1}"
 
 
-def breakthrough_name(size: int) -> Callable[[str], str]:
-    """Return our names: there, the player who moves first has the upper rows, and a star follows a capture."""
+def hex_games(size: int, swap: bool) -> Pair:
+    return Pair(Hex(size=size, swap=swap), f"hex(board_size={size},swap={swap})")
+
+
+def gomoku_games(size: int) -> Pair:
+    """Return freestyle gomoku, which is OpenSpiel's: there is nothing to compare exactly five with."""
+    return Pair(Gomoku(size=size), f"gomoku(size={size})", gomoku_name)
+
+
+def breakthrough_games(size: int) -> Pair:
+    """Return breakthrough; on boards of 4x4 and 5x5 each player has only one row of pawns there.
+
+    The player who moves first has the upper rows there, and a star follows a capture.
+    """
 
     def name(theirs: str) -> str:
         from_file, from_row, to_file, to_row = re.fullmatch(r"([a-h])(\d)([a-h])(\d)\*?", theirs).groups()
         return f"{from_file}{size + 1 - int(from_row)}-{to_file}{size + 1 - int(to_row)}"
 
-    return name
+    return Pair(Breakthrough(size=size), f"breakthrough(rows={size},columns={size})", name)
 
 
-def hex_games(size: int, swap: bool) -> tuple[CompiledGame, str, Callable[[str], str]]:
-    return Hex(size=size, swap=swap), f"hex(board_size={size},swap={swap})", str
-
-
-def gomoku_games(size: int) -> tuple[CompiledGame, str, Callable[[str], str]]:
-    """Return freestyle gomoku, which is OpenSpiel's: there is nothing to compare exactly five with."""
-    return Gomoku(size=size), f"gomoku(size={size})", gomoku_name
-
-
-def breakthrough_games(size: int) -> tuple[CompiledGame, str, Callable[[str], str]]:
-    """Return breakthrough; on boards of 4x4 and 5x5 each player has only one row of pawns there."""
-    return Breakthrough(size=size), f"breakthrough(rows={size},columns={size})", breakthrough_name(size)
-
-
-FEW = [(*gomoku_games(7), 1000), (*breakthrough_games(6), 1000)]
-MANY_GAMES = [
-    *(hex_games(*each) for each in ((3, True), (8, True), (11, False))),
-    *map(gomoku_games, (5, 15)),
-    *map(breakthrough_games, (6, 8)),
-]
+FEW = [gomoku_games(7), breakthrough_games(6)]
+MANY_GAMES = [hex_games(3, True), hex_games(8, True), hex_games(11, False), *map(gomoku_games, (5, 15))]
+SLOW = [pytest.param(each, marks=pytest.mark.slow) for each in (*MANY_GAMES, *map(breakthrough_games, (6, 8)))]
 
 
 @pytest.mark.parametrize("swap", [True, False])
 def test_hex_agrees_with_openspiel(swap):
-    start, text, name_of = hex_games(5, swap)
-    compare(start.as_plain_python(), text, name_of, positions=300)  # nothing to compile
+    pair = hex_games(5, swap)
+    compare(pair._replace(start=pair.start.as_plain_python()), positions=300)  # nothing to compile
 
 
-@pytest.mark.parametrize(
-    "games", [*FEW, *(pytest.param((*games, MANY), marks=pytest.mark.slow) for games in MANY_GAMES)], ids=lambda g: g[1]
-)
-def test_a_game_agrees_with_openspiel(games):
-    compare(*games[:3], positions=games[3])
+@pytest.mark.parametrize("pair", [*FEW, *SLOW], ids=lambda pair: pair.text)
+def test_a_game_agrees_with_openspiel(pair):
+    compare(pair, positions=1000)
 
 
 # --- go: OpenSpiel allows to repeat a board, and the game is then over ---
 
 
-def compare_go(size: int, komi: float, *, positions: int) -> int:
-    """Compare as `compare` does; return how many moves were forbidden because they repeat a board."""
-    text, repeating = f"go(board_size={size},komi={komi})", 0
-    for ours, theirs, names in compared(
-        Go(size=size, komi=komi), text, lambda theirs: theirs.split()[1].lower(), positions=positions
-    ):
-        legal = ours.legal_names().split()
-        assert set(legal) <= names.keys(), str(ours)
-        for name in names.keys() - set(legal):
+SLOW_GO = [(3, 0.5, REPEATING), (5, 1.0, REPEATING), (9, 7.5, 500), (19, 7.0, 400)]
+
+
+@pytest.mark.parametrize(
+    ("size", "komi", "positions"), [(5, 0.5, 1000), *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW_GO)]
+)
+def test_go_agrees_with_openspiel_but_forbids_to_repeat_a_board(size, komi, positions):
+    pair = Pair(Go(size=size, komi=komi), f"go(board_size={size},komi={komi})", lambda name: name.split()[1].lower())
+    repeating = 0
+    for ours, theirs, names in compared(pair, positions=positions):
+        legal = {*ours.legal_names().split()}
+        assert legal <= names.keys(), str(ours)
+        for name in names.keys() - legal:
             after = theirs.child(names[name])
             assert after.is_terminal(), f"{name} in\n{ours}"
             assert after.returns() == [0, 0]
             repeating += 1
         if theirs.move_number() < ours.max_plies - 1:  # the last ply ends every game
-            for name in set(legal) - {"pass"}:
+            for name in legal - {"pass"}:
                 assert not theirs.child(names[name]).is_terminal(), f"{name} in\n{ours}"
-    return repeating
-
-
-@pytest.mark.parametrize(
-    ("size", "komi", "positions"),
-    [
-        (5, 0.5, 1000),
-        *(
-            pytest.param(*each, marks=pytest.mark.slow)
-            for each in ((3, 0.5, REPEATING), (5, 1.0, REPEATING), (9, 7.5, 500), (19, 7.0, 400))
-        ),
-    ],
-)
-def test_go_agrees_with_openspiel_but_forbids_to_repeat_a_board(size, komi, positions):
-    repeating = compare_go(size, komi, positions=positions)
     assert repeating or positions < REPEATING  # random games on larger boards rarely come to such positions
 
 
@@ -189,6 +173,10 @@ def ends_of_turn(
     return ends
 
 
+def our_next(position: Game) -> list[Game]:
+    return [position.play_unchecked(action) for action in position.legal_actions()]
+
+
 def their_next(state: Any) -> list[Any]:
     if state.is_terminal() or state.is_chance_node():
         return []
@@ -209,11 +197,7 @@ def compare_backgammon(start: Game, *, positions: int) -> None:
             assert ours.outcome() is None
             assert ours.to_play == theirs.current_player() ^ first
             ours = ours.play(rolls[f"{high}-{low}"])
-            our_ends = ends_of_turn(
-                ours,
-                lambda each: [each.play_unchecked(action) for action in each.legal_actions()],
-                lambda each: each.key(),
-            )
+            our_ends = ends_of_turn(ours, our_next, lambda each: each.key())
             by_places = {our_places(each): each for each in our_ends.values()}
             their_ends = ends_of_turn(theirs, their_next, lambda state: their_places(state, first))  # noqa: B023
             assert by_places.keys() == their_ends.keys(), str(ours)

@@ -8,6 +8,7 @@ import pytest
 from games.go import Go
 from plyzero.rules.game import Game, Outcome
 from tests.helpers import toys
+from tests.helpers.toys import drawn, legal
 
 
 def go(size: int = 5, komi: float = 0.5) -> Game:
@@ -20,30 +21,21 @@ def placed(black: str, white: str, **parameters: float) -> Game:
     return toys.after(go(**parameters), " ".join(name for turn in turns for name in turn))
 
 
-def legal(position: Game) -> set[str]:
-    return set(position.legal_names().split())
-
-
-def board(position: Game) -> str:
-    return "/".join("".join(line.split()[1:]) for line in str(position).splitlines()[:-1])
-
-
 # --- capture and suicide ---
 
 
-def test_a_stone_without_liberties_is_captured():
-    position = toys.after(go(), "a2 a1 b1")
-    assert board(position) == "...../...../...../x..../.x..."
-
-
-def test_connected_stones_are_captured_together():
-    position = toys.after(go(), "a2 a1 b2 b1 c1")
-    assert board(position) == "...../...../...../xx.../..x.."
-
-
-def test_one_move_captures_several_chains():
-    position = toys.after(go(), "b2 b1 a3 a2 d1 c1 c2 e5 a1")  # the chains a2 and b1-c1
-    assert board(position) == "....o/...../x..../.xx../x..x."
+@pytest.mark.parametrize(
+    ("moves", "left"),
+    [
+        ("a2 a1 b1", "...../...../...../x..../.x..."),
+        ("a2 a1 b2 b1 c1", "...../...../...../xx.../..x.."),
+        ("b2 b1 a3 a2 d1 c1 c2 e5 a1", "....o/...../x..../.xx../x..x."),
+        ("a2 a3 b1 b2 e5 c1 e4 a1", "....x/....x/o..../.o.../o.o.."),
+    ],
+    ids=["one stone", "connected ones", "the chains a2 and b1-c1 by one move", "by one without liberties"],
+)
+def test_stones_without_liberties_are_captured(moves: str, left: str):
+    assert drawn(toys.after(go(), moves)) == left
 
 
 def test_connected_stones_share_their_liberties():
@@ -56,14 +48,7 @@ def test_suicide_of_one_stone_and_of_several_is_forbidden():
     one = placed("a2 b1", "e5 e4")
     assert "a1" in legal(one)
     assert "a1" not in legal(toys.after(one, "c3"))
-    several = placed("a3 b2 c1", "a2 b1 e5")
-    assert "a1" not in legal(toys.after(several, "e4"))
-
-
-def test_a_move_without_liberties_that_captures_is_no_suicide():
-    position = placed("a2 b1 e5", "a3 b2 c1")
-    assert "a1" in legal(toys.after(position, "e4"))
-    assert board(toys.after(position, "e4 a1")).endswith("/o..../.o.../o.o..")
+    assert "a1" not in legal(toys.after(placed("a3 b2 c1", "a2 b1 e5"), "e4"))
 
 
 # --- ko and superko ---
@@ -74,10 +59,7 @@ KO = ("b3 c2 c4 a1", "e3 d2 d4 c3")
 def test_a_ko_may_be_retaken_only_after_another_move():
     taken = toys.after(placed(*KO), "d3")
     assert "c3" not in legal(taken)
-    position = toys.after(taken, "a5 b5")
-    assert "c3" in legal(position)
-    retaken = toys.after(position, "c3")
-    assert "d3" not in legal(retaken)
+    assert "d3" not in legal(toys.after(taken, "a5 b5 c3"))
 
 
 def test_the_point_of_a_ko_is_shown_as_forbidden():
@@ -96,22 +78,19 @@ def test_no_board_may_be_repeated(moves, forbidden, would_repeat):
     position = toys.after(go(3), moves)
     assert forbidden not in legal(position)
     repeated = position.play_unchecked(list(position.action_names).index(forbidden))
-    assert board(repeated) == board(toys.after(go(3), would_repeat))
+    assert drawn(repeated) == drawn(toys.after(go(3), would_repeat))
 
 
 # --- the end and the score ---
 
 # c1 and c2 are liberties of a white chain in the corner and of a black one beside it.
-SEKI = {
-    "black": "a3 b3 c3 a4 c4 a5 b5 c5 b6 c6 d1 e1 f1 d2 e2 f2",
-    "white": "d3 e3 f3 d4 f4 d5 e5 f5 d6 e6 a1 b1 a2 b2",
-}
+SEKI = ("a3 b3 c3 a4 c4 a5 b5 c5 b6 c6 d1 e1 f1 d2 e2 f2", "d3 e3 f3 d4 f4 d5 e5 f5 d6 e6 a1 b1 a2 b2")
 
 
 @pytest.mark.parametrize(("komi", "winner"), [(1.5, 0), (2, None), (2.5, 1)])
 def test_shared_liberties_of_a_seki_count_for_nobody(komi, winner):
-    position = placed(**SEKI, size=6, komi=komi)
-    assert board(position) == ".xxoo./xxxooo/x.xo.o/xxxooo/oo.xxx/oo.xxx"
+    position = placed(*SEKI, size=6, komi=komi)
+    assert drawn(position) == ".xxoo./xxxooo/x.xo.o/xxxooo/oo.xxx/oo.xxx"
     assert {"c1", "c2"} <= legal(position)
     # White has passed before; 18 points against 16.
     assert toys.after(position, "pass").outcome() == Outcome(winner, abs(2 - komi))
@@ -125,6 +104,7 @@ def test_empty_points_that_reach_one_colour_are_its_area(komi, winner):
 @pytest.mark.parametrize(("komi", "winner"), [(0.5, 1), (0, None), (-0.5, 0), (7.5, 1)])
 def test_the_komi_decides_an_empty_board(komi, winner):
     assert toys.after(go(5, komi), "pass pass").outcome() == Outcome(winner, abs(komi))
+    assert go(5, komi).max_score == 25 + abs(komi)
 
 
 def test_a_single_pass_ends_nothing_and_is_observed():
@@ -137,10 +117,16 @@ def test_a_single_pass_ends_nothing_and_is_observed():
 
 def test_a_game_is_scored_after_max_plies():
     position = toys.after(go(2), "a1 pass b1 pass a2 b2")
-    assert board(position) == ".o/.."
-    position = toys.after(position, "a1")
-    assert position.outcome() is None
-    assert toys.after(position, "pass").outcome().winner == 1
+    assert drawn(position) == ".o/.."
+    assert toys.after(position, "a1").outcome() is None
+    assert toys.after(position, "a1 pass").outcome().winner == 1
+
+
+def test_the_final_board_is_the_area_of_the_player_to_move():
+    end = toys.after(go(5, 7.5), "c1 d1 c2 d2 c3 d3 c4 d4 c5 d5 pass pass")
+    row = np.array([1, 1, 1, -1, -1]) * (1 if end.to_play == 0 else -1)
+    assert np.array_equal(end.final_board(), np.tile(row, (1, 5, 1)))
+    assert end.outcome().lead(0) == 5 - 7.5
 
 
 # --- the form ---

@@ -15,11 +15,10 @@ def gomoku(size: int = 9, exactly_five: bool = False) -> Game:
     return Gomoku(size=size, exactly_five=exactly_five).as_plain_python()
 
 
-def after_own(stones: str, start: Game) -> Game:
+def after_own(stones: str, start: Game, others: str = "a9 c9 e9 g9 i9 b8 f8") -> Game:
     """Return the position after the first player has played `stones`; the other one plays where it does not matter."""
-    others = ["a9", "c9", "e9", "g9", "i9", "b8", "f8"]
-    moves = zip_longest(stones.split(), others[: len(stones.split()) - 1], fillvalue="")
-    return toys.after(start, " ".join(f"{one} {other}" for one, other in moves))
+    moves = zip_longest(stones.split(), others.split()[: len(stones.split()) - 1], fillvalue="")
+    return toys.after(start, " ".join(name for turn in moves for name in turn))
 
 
 @pytest.mark.parametrize("stones", ["a1 b1 c1 e1 f1 d1", "a1 b2 c3 e5 f6 d4", "a1 a2 a3 a5 a6 a7 a4"])
@@ -32,9 +31,8 @@ def test_six_or_more_in_a_row_win_unless_it_has_to_be_exactly_five(stones):
 
 def test_five_count_beside_a_longer_row_through_the_same_stone():
     stones = "a1 b1 c1 e1 f1 d2 d3 d4 d5 d1"  # d1 makes six along the first row and five upwards
-    others = "a9 c9 e9 g9 i9 a7 c7 e7 g7"
-    moves = [name for turn in zip_longest(stones.split(), others.split(), fillvalue="") for name in turn]
-    assert toys.after(gomoku(exactly_five=True), " ".join(moves)).outcome() == Outcome(0)
+    after = after_own(stones, gomoku(exactly_five=True), others="a9 c9 e9 g9 i9 a7 c7 e7 g7")
+    assert after.outcome() == Outcome(0)
 
 
 def rows_of(board: np.ndarray) -> list[str]:

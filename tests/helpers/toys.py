@@ -354,6 +354,31 @@ def after(start: Game, moves: str) -> Game:
     return start
 
 
+def variant(base: type[Game], **parts: Any) -> type[Any]:
+    """Return a class of games with other parts."""
+    return type(f"Variant{base.__name__}", (base,), parts)
+
+
+def with_winner(base: type[Game], change: Callable[[int], Any]) -> type[Any]:
+    """Return a class of games that names the winner as `change` makes it."""
+
+    def outcome(self):
+        found = base.outcome(self)
+        return found if found is None or found.winner is None else Outcome(change(found.winner))
+
+    return variant(base, outcome=outcome)
+
+
+def legal(position: Game) -> set[str]:
+    """Return the names of the legal actions."""
+    return set(position.legal_names().split())
+
+
+def drawn(position: Game) -> str:
+    """Return the cells of a drawing, row by row: `".x./o../..."`."""
+    return "/".join("".join(line.split()[1:]) for line in str(position).splitlines()[:-1])
+
+
 class Exact:
     """An evaluator that knows the value of every leaf, from `value_of` if it is given, and no move from another."""
 

@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -40,14 +41,19 @@ def bot_of(evaluate, game=CONNECT_FOUR, *, simulations: int = 16, kind: str = "g
     return Bot("b", game, evaluate, simulations=simulations, settings=SearchSettings(algorithm=kind))
 
 
-def answers(lines: list[str], bot: Bot) -> list[dict]:
+def answers(lines: list[str], bot: Bot, **more) -> list[dict]:
     sink = io.StringIO()
-    answer_queries(bot.game, bot, lines, sink)
+    answer_queries(bot.game, bot, lines, sink, **more)
     return [json.loads(line) for line in sink.getvalue().splitlines()]
 
 
+def answer_to(moves: str, bot: Bot) -> dict:
+    (answer,) = answers([json.dumps({"id": 1, "moves": moves.split()})], bot)
+    return answer
+
+
 def test_an_answer_has_the_fields_of_katago():
-    (answer,) = answers(['{"id": 1, "moves": ["4", "4", "5"]}\n'], bot_of(toys.Hashed(7)))
+    answer = answer_to("4 4 5", bot_of(toys.Hashed(7)))
     assert answer["id"] == 1
     assert answer["rootInfo"].keys() == {"currentPlayer", "visits", "winrate", "drawrate", "proven"}
     assert (answer["rootInfo"]["currentPlayer"], answer["rootInfo"]["visits"]) == (1, 16)
@@ -66,8 +72,7 @@ def test_the_first_move_is_the_one_that_the_bot_plays():
     bot = bot_of(toys.Hashed(7))
     for moves in ("", "4", "4 4 3 2", "1 2 3"):
         position = toys.after(CONNECT_FOUR.start, moves)
-        (answer,) = answers([json.dumps({"id": 0, "moves": moves.split()})], bot)
-        assert answer["moveInfos"][0]["move"] == position.action_name(bot.choose(position))
+        assert answer_to(moves, bot)["moveInfos"][0]["move"] == position.action_name(bot.choose(position))
 
 
 def test_moves_come_in_the_order_of_their_visits_and_with_their_own_win_rates():
@@ -75,9 +80,8 @@ def test_moves_come_in_the_order_of_their_visits_and_with_their_own_win_rates():
     bot = bot_of(toys.Hashed(7), simulations=100, kind="puct")
     root = bot.search([position])[0]
     infos = move_infos(position, root)
-    assert sorted({(-info["visits"], -info["prior"]) for info in infos[1:]}) == [
-        (-info["visits"], -info["prior"]) for info in infos[1:]
-    ]
+    order = [(info["visits"], info["prior"]) for info in infos[1:]]
+    assert order == sorted({*order}, reverse=True)
     by_name = {position.action_name(int(action)): i for i, action in enumerate(root.actions)}
     assert len({info["winrate"] for info in infos}) > 3
     for info in infos:
@@ -87,32 +91,24 @@ def test_moves_come_in_the_order_of_their_visits_and_with_their_own_win_rates():
 
 
 def test_a_bad_line_gets_an_error_with_its_id_and_the_others_their_answers():
-    lines = [
-        '{"id": "a", "moves": ["4"]}',
-        '{"id": "b", "moves": ["8"]}',
-        "nonsense",
-        "",
-        '{"id": "c"}',
-        '{"id": "d", "moves": "44"}',
-        '{"id": "e", "moves": ["4"], "depth": 7}',
-        '{"id": "f", "moves": ["1", "2", "1", "2", "1", "2", "1"]}',
-        '{"id": "g", "moves": ["1", "2", "1", "2", "1", "2", "1", "3"]}',
-        "[1]",
-        '{"moves": []}',
-        '{"id": NaN, "moves": []}',
-        '{"id": {"any": "thing"}, "moves": []}',
+    win, no_moves = '"1", "2", "1", "2", "1", "2", "1"', 'expected moves as a list of names, such as "moves": ["1"]'
+    table = [
+        ('{"id": "a", "moves": ["4"]}', "a", ""),
+        ('{"id": "b", "moves": ["8"]}', "b", "move 1: expected one of 1 2 3 4 5 6 7, got '8'"),
+        ("nonsense", None, "expected a JSON object: Expecting value: line 1 column 1 (char 0)"),
+        ('{"id": "c"}', "c", no_moves),
+        ('{"id": "d", "moves": "44"}', "d", no_moves),
+        ('{"id": "e", "moves": ["4"], "depth": 7}', "e", "unknown field depth; expected id and moves"),
+        (f'{{"id": "f", "moves": [{win}]}}', "f", "the game is over after these moves; there is nothing to analyze"),
+        (f'{{"id": "g", "moves": [{win}, "3"]}}', "g", "move 8, '3': the game is already over"),
+        ("[1]", None, "expected a JSON object, got [1]"),
+        ('{"moves": []}', None, ""),
+        ('{"id": NaN, "moves": []}', None, "expected a JSON object: NaN is not JSON"),
+        ('{"id": {"any": "thing"}, "moves": []}', {"any": "thing"}, ""),
     ]
-    found = answers(lines, bot_of(toys.Hashed(7)))
-    assert [each["id"] for each in found] == [*"ab", None, *"cdefg", None, None, None, {"any": "thing"}]
-    errors = {str(each["id"]): each["error"] for each in found if "error" in each and each["id"]}
-    assert errors == {
-        "b": "move 1: expected one of 1 2 3 4 5 6 7, got '8'",
-        "c": 'expected moves as a list of names, such as "moves": ["1"]',
-        "d": 'expected moves as a list of names, such as "moves": ["1"]',
-        "e": "unknown field depth; expected id and moves",
-        "f": "the game is over after these moves; there is nothing to analyze",
-        "g": "move 8, '3': the game is already over",
-    }
+    lines = [line for line, _, _ in table]
+    found = answers([*lines[:3], "", *lines[3:]], bot_of(toys.Hashed(7)))  # an empty line is none
+    assert [(each["id"], each.get("error", "")) for each in found] == [row[1:] for row in table]
     assert [("moveInfos" in each) != ("error" in each) for each in found] == [True] * 12
     assert answers(lines[:1], bot_of(toys.Hashed(7)))[0] == found[0]
 
@@ -127,13 +123,11 @@ LINES_THAT_ARE_NO_QUERIES = [
 
 
 def test_hostile_lines_get_an_error_and_the_others_their_answers():
-    lines = b"".join(
-        b"%s\xef\xbb\xbf" % line + b'{"id": %d, "moves": []}\n' % number
-        for number, line in enumerate(LINES_THAT_ARE_NO_QUERIES)
-    )
+    sound = [b'\xef\xbb\xbf{"id": %d, "moves": []}\n' % number for number in range(5)]
+    lines = b"".join(hostile + line for hostile, line in zip(LINES_THAT_ARE_NO_QUERIES, sound, strict=True))
     found = answers([*bounded_lines(io.BytesIO(lines))], bot_of(toys.Hashed(7)))
-    assert ["error" in each for each in found] == [True, False] * len(LINES_THAT_ARE_NO_QUERIES)
-    assert [each["id"] for each in found[1::2]] == [*range(len(LINES_THAT_ARE_NO_QUERIES))]
+    assert ["error" in each for each in found] == [True, False] * 5
+    assert [each["id"] for each in found[1::2]] == [*range(5)]
     assert found[0]["error"] == "expected a JSON object: it is no text in UTF-8"
     assert max(len(each["error"]) for each in found[::2]) < 200
 
@@ -162,10 +156,9 @@ GO = load_game("go(size=5)")
     ],
 )
 def test_fields_of_katago_that_change_nothing_are_ignored_with_one_note(fields):
-    bot, notes, sink = bot_of(toys.Hashed(26), GO, simulations=8), [], io.StringIO()
+    bot, notes = bot_of(toys.Hashed(26), GO, simulations=8), []
     lines = [json.dumps({"moves": ["E5", "C3"], **more}) for more in ({}, fields, fields)]
-    answer_queries(GO, bot, lines, sink, on_note=notes.append)
-    plain, *same = [json.loads(line) for line in sink.getvalue().splitlines()]
+    plain, *same = answers(lines, bot, on_note=notes.append)
     assert same == [plain, plain]
     assert "moveInfos" in plain
     ignored = ", ".join(sorted(fields.keys() - {"moves"}))
@@ -212,9 +205,8 @@ def test_more_than_a_batch_is_several_passes(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_without_simulations_the_answer_is_what_the_network_says():
-    position = CONNECT_FOUR.start
-    (answer,) = answers(['{"id": 1, "moves": []}'], bot_of(toys.Hashed(7), simulations=0))
-    logits, wdl = toys.Hashed(7)(toys.EvaluationBatch(position.observe()[None], list))
+    answer = answer_to("", bot_of(toys.Hashed(7), simulations=0))
+    logits, wdl = toys.Hashed(7)(toys.EvaluationBatch(CONNECT_FOUR.start.observe()[None], list))
     prior = np.exp(logits[0]) / np.exp(logits[0]).sum()
     assert [info["winrate"] for info in answer["moveInfos"]] == [None] * 7
     assert [info["prior"] for info in answer["moveInfos"]] == pytest.approx(sorted(prior, reverse=True), abs=1e-4)
@@ -230,9 +222,9 @@ def test_values_are_for_the_player_to_move_and_proofs_are_said():
         ("a1 b2 b1 c1 a3 a2 c2", 1, 0.5, "draw", "b3"),
         ("a1 a2 b2", 1, 0, "loss", "c1"),
     ):
-        (answer,) = answers([json.dumps({"id": 0, "moves": moves.split()})], bot)
-        assert (answer["rootInfo"]["currentPlayer"], answer["rootInfo"]["winrate"]) == (player, winrate)
-        assert answer["rootInfo"]["proven"] == proven
+        answer = answer_to(moves, bot)
+        root = answer["rootInfo"]
+        assert (root["currentPlayer"], root["winrate"], root["proven"]) == (player, winrate, proven)
         assert proven != "win" or answer["moveInfos"][0]["move"] == best
 
 
@@ -248,19 +240,18 @@ def test_a_line_that_is_expected_can_be_played_and_follows_the_visits():
 
 
 def test_a_forced_line_is_told_to_its_end():
-    position = toys.Relay(5)
-    root = search([position], toys.Exact(1), simulations=50)[0]
+    root = search([toys.Relay(5)], toys.Exact(1), simulations=50)[0]
     assert root.principal_variations == ((0, 0, 0, 0, 0),)
 
 
+COMMAND = [sys.executable, "-m", "plyzero"]
+TIC_TAC_TOE_QUICKLY = ["tic-tac-toe", "--simulations", "0"]
+
+
 def test_a_program_may_wait_for_an_answer_before_it_asks_again():
-    command = [sys.executable, "-m", "plyzero", "analyze", "tic-tac-toe", "--simulations", "20"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    command = [*COMMAND, "analyze", *TIC_TAC_TOE_QUICKLY]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=environment) as process:
         for number in range(3):
             process.stdin.write(json.dumps({"id": number, "moves": ["b2"]}) + "\n")
             process.stdin.flush()
@@ -269,28 +260,23 @@ def test_a_program_may_wait_for_an_answer_before_it_asks_again():
         assert process.wait() == 0
 
 
-@pytest.mark.parametrize("command", ["analyze", "gtp"])
-def test_a_byte_that_the_locale_does_not_know_stops_nobody(command: str):
-    text = {
-        "analyze": b'\xff\xe9\n{"id": 1, "moves": []}\n',
-        "gtp": b"name \xe9\xff\n2 name\n",
-    }
-    strict = {"PYTHONIOENCODING": "ascii:strict", "PYTHONUTF8": "0"}
-    done = subprocess.run(
-        [sys.executable, "-m", "plyzero", command, "tic-tac-toe", "--simulations", "0"],
-        input=text[command],
-        capture_output=True,
-        env=os.environ | strict,
-        timeout=100,
-        check=True,
-    )
-    first, *others = done.stdout.splitlines()
-    assert (b"error" in first, b"moveInfos" in others[0]) == (True, True) if command == "analyze" else first[:1] == b"?"
-    assert command == "analyze" or b"=2 plyzero" in others
+@pytest.mark.parametrize(
+    ("command", "text", "refusal", "answer"),
+    [
+        ("analyze", b'\xff\xe9\n{"id": 1, "moves": []}\n', b".*error", b"moveInfos"),
+        ("gtp", b"name \xe9\xff\n2 name\n", rb"\?", b"=2 plyzero"),
+    ],
+)
+def test_a_byte_that_the_locale_does_not_know_stops_nobody(command: str, text: bytes, refusal: bytes, answer: bytes):
+    environment = os.environ | {"PYTHONIOENCODING": "ascii:strict", "PYTHONUTF8": "0"}
+    command = [*COMMAND, command, *TIC_TAC_TOE_QUICKLY]
+    done = subprocess.run(command, input=text, stdout=-1, env=environment, timeout=100, check=True)
+    first, rest = done.stdout.split(b"\n", 1)
+    assert re.match(refusal, first)
+    assert answer in rest
 
 
 def test_progress_is_told_during_a_search_and_not_while_nothing_is_asked():
     told: list[str] = []
-    lines = ['{"moves": []}\n', "no JSON\n"]
-    answer_queries(CONNECT_FOUR, bot_of(toys.Hashed(7)), lines, io.StringIO(), on_progress=told.append)
+    answers(['{"moves": []}\n', "no JSON\n"], bot_of(toys.Hashed(7)), on_progress=told.append)
     assert told == ["0 lines answered, searching 1 positions", ""]

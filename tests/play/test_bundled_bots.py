@@ -33,8 +33,8 @@ def test_bots_are_small():
 
 @pytest.mark.parametrize("name", GAMES)
 def test_a_card_tells_how_its_bot_was_made_and_how_strong_it_is(name: str):
-    card = find_card(load_game(name))
-    assert card is not None
+    card = CARDS[name]
+    assert find_card(load_game(name)) == card
     assert card.network.exists()
     assert {"command", "hardware", "minutes", "seed", "options", "exams"} <= card.training.keys()
     for score in card.training["exams"].values():
@@ -47,9 +47,7 @@ def test_a_card_tells_how_its_bot_was_made_and_how_strong_it_is(name: str):
 
 @pytest.mark.parametrize("name", [name for name, card in CARDS.items() if card.training["exams"]])
 def test_a_raw_network_does_in_its_exams_what_its_card_says(name: str):
-    game = load_game(name)
-    card = find_card(game)
-    assert card is not None
+    game, card = load_game(name), CARDS[name]
     network = load_network(card.network, game)
     asked = {exam: score for exam, score in card.training["exams"].items() if exam.endswith(", 0 simulations")}
     assert asked
@@ -63,9 +61,7 @@ def test_a_raw_network_does_in_its_exams_what_its_card_says(name: str):
 @pytest.mark.parametrize("name", GAMES)
 def test_every_level_plays_legal_moves(name: str):
     game = load_game(name)
-    card = find_card(game)
-    assert card is not None
-    for level in card.levels:
+    for level in CARDS[name].levels:
         bot = Bot.at_level(game, level.number)
         start = first_decision(game.start)
         assert bot.choose(start) in start.legal_actions()
@@ -81,9 +77,8 @@ def test_a_weak_level_varies_and_a_strong_one_does_not():
 
 @pytest.mark.parametrize("name", ["hex(size=5)", "gomoku(size=7)", "gomoku(size=7,exactly_five=True)", "go(size=5)"])
 def test_a_bot_whose_network_fits_every_size_plays_them_and_says_where_it_was_measured(name: str):
-    game = load_game(name)
-    bot = Bot.at_level(game)
-    assert bot.choose(game.start) in game.start.legal_actions()
+    bot = Bot.at_level(load_game(name))
+    assert bot.choose(bot.game.start) in bot.game.start.legal_actions()
     text, judges = bot.strength()
     assert re.search(r", measured on (\d+) x \1$", text)
     assert not judges
@@ -108,8 +103,7 @@ def test_a_level_or_a_bot_that_is_not_there_is_refused():
 
 def test_the_bots_are_listed_with_their_strength():
     listed = plyzero("games").stdout
-    for card in list_cards():
-        assert card.game in listed
+    assert all(card.game in listed for card in list_cards())
 
 
 def test_play_needs_no_training():

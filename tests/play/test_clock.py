@@ -1,5 +1,7 @@
 """Clocks: their form, the time they give to a move, and that no search takes more."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -40,13 +42,9 @@ def timed_bot(game: GameSpec, clock: Clock, *, threads: int = 1, kind: str = "gu
 
 def positions(game: GameSpec, number: int) -> list:
     """Return positions of random games at which a player moves."""
-    found: list = []
-    for seed in range(number):
-        played = random_game(game.start, np.random.default_rng(seed))
-        found += [played.positions[i] for i in played.decisions[: played.plies]]
-        if len(found) >= number:
-            break
-    return found[:number]
+    games = (random_game(game.start, np.random.default_rng(seed)) for seed in itertools.count())
+    found = (played.positions[i] for played in games for i in played.decisions[: played.plies])
+    return [*itertools.islice(found, number)]
 
 
 class TestABotUnderAClock(PlayerContract):
@@ -56,21 +54,23 @@ class TestABotUnderAClock(PlayerContract):
         return timed_bot(load_game(self.game), Clock(per_move=0.03, now=Pretended()))
 
 
-def test_a_clock_is_written_as_minutes_and_seconds_and_what_a_move_adds():
-    for text, main, increment in (
-        ("5m+3s", 300, 3),
-        ("90s", 90, 0),
-        ("90", 90, 0),
-        ("1h", 3600, 0),
-        ("1.5m+0.5", 90, 0.5),
-    ):
-        clock = Clock.parse(text)
-        assert (clock.main, clock.left, clock.increment) == (main, main, increment)
+@pytest.mark.parametrize(
+    ("text", "main", "increment"),
+    [("5m+3s", 300, 3), ("90s", 90, 0), ("90", 90, 0), ("1h", 3600, 0), ("1.5m+0.5", 90, 0.5)],
+)
+def test_a_clock_is_written_as_minutes_and_seconds_and_what_a_move_adds(text: str, main: float, increment: float):
+    clock = Clock.parse(text)
+    assert (clock.main, clock.left, clock.increment) == (main, main, increment)
+
+
+@pytest.mark.parametrize("text", ["", "5x", "0s+3s", "3s+", "-5m", "5m+3m", "1e3s"])
+def test_what_is_no_clock_is_refused(text: str):
+    with pytest.raises(UserError, match="expected a clock, such as 5m"):
+        Clock.parse(text)
+
+
+def test_limits_are_told():
     assert str(Clock.parse("5m+3s")) == "300 s + 3 s a move"
-    assert str(Clock(per_move=2)) == "2 s a move"
-    for text in ("", "5x", "0s+3s", "3s+", "-5m", "5m+3m", "1e3s"):
-        with pytest.raises(UserError, match="expected a clock, such as 5m"):
-            Clock.parse(text)
     assert describe_limits(NO_LIMIT, {}, Clock(per_move=2), 2) == "2 s a move, 2 threads"
     assert describe_limits(64, {"c_puct": 2.0}) == "64 simulations, c_puct=2.0"
 
@@ -104,23 +104,22 @@ def test_a_game_keeps_within_its_clock_and_a_new_game_has_all_of_it():
         bot.choose(position)
         assert bot.clock.left > 0
         assert now() - began <= 1.0 + 0.01 * made
-    play_match(
-        bot, RandomPlayer(np.random.default_rng(0)), game.start, games=2, rng=np.random.default_rng(0), at_once=1
-    )
+    rng = np.random.default_rng(0)
+    play_match(bot, RandomPlayer(rng), game.start, games=2, rng=rng, at_once=1)
     assert bot.clock.left == bot.clock.main == 1.0
 
 
 def test_with_a_clock_games_are_played_one_after_the_other():
-    game, now, together = load_game("tic-tac-toe"), Pretended(), []
-    bot = timed_bot(game, Clock(per_move=0.02, now=now))
+    game, together = load_game("tic-tac-toe"), []
+    bot = timed_bot(game, Clock(per_move=0.02, now=Pretended()))
 
     class Watching(RandomPlayer):
         def choose_all(self, positions):
             together.append(len(positions))
             return super().choose_all(positions)
 
-    other = Watching(np.random.default_rng(0))
-    assert play_match(bot, other, game.start, games=6, rng=np.random.default_rng(0), at_once=1).games == 6
+    rng = np.random.default_rng(0)
+    assert play_match(bot, Watching(rng), game.start, games=6, rng=rng, at_once=1).games == 6
     assert set(together) == {1}
 
 
@@ -141,23 +140,20 @@ def test_a_search_that_is_decided_ends_early_with_the_same_move(kind: str):
 
 
 def test_simulations_are_the_most_that_a_clock_allows_and_the_raw_network_needs_none():
-    game, now = load_game("tic-tac-toe"), Pretended()
-    assert timed_bot(game, Clock(per_move=10.0, now=now), most=30).search([game.start])[0].simulations <= 30
-    assert timed_bot(game, Clock(per_move=10.0, now=now), most=0).search([game.start])[0].simulations == 0
+    game, clock = load_game("tic-tac-toe"), Clock(per_move=10.0, now=Pretended())
+    assert timed_bot(game, clock, most=30).search([game.start])[0].simulations <= 30
+    assert timed_bot(game, clock, most=0).search([game.start])[0].simulations == 0
 
 
-def test_one_leaf_at_a_time_is_the_default():
-    game = load_game("connect-four")
+@pytest.mark.parametrize(("threads", "positions", "most"), [(0, 1, 1), (1, 1, 4), (2, 1, 4), (1, 2, 2)])
+def test_one_leaf_at_a_time_is_the_default(threads: int, positions: int, most: int):
     sizes: list[int] = []
 
     def evaluate(batch: EvaluationBatch) -> Evaluation:
         sizes.append(len(batch.observations))
         return Uniform(7)(batch)
 
-    for threads, most in ((0, 1), (1, 4), (2, 4)):
-        sizes.clear()
-        Bot("b", game, evaluate, simulations=64, threads=threads).search([game.start])
-        assert max(sizes) == most
-    sizes.clear()
-    Bot("b", game, evaluate, simulations=64, threads=1).search([game.start, game.start.play(3)])
-    assert max(sizes) == 2
+    game = load_game("connect-four")
+    starts = [game.start, game.start.play(3)][:positions]
+    Bot("b", game, evaluate, simulations=64, threads=threads).search(starts)
+    assert max(sizes) == most

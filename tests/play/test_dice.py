@@ -16,6 +16,7 @@ from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import is_chance
 from plyzero.rules.notation import action_names, play_named
 from tests.helpers.dice import PlainRace, Race, WhoBegins
+from tests.helpers.toys import variant
 
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
 
@@ -27,12 +28,11 @@ def session(start, seed=0, person=0):
 @both_games
 def test_a_session_rolls_before_the_first_move_and_after_every_one(start):
     seen = set()
+    assert is_chance(start)
     for seed in range(30):
         game = session(start, seed)
-        assert is_chance(start)
+        assert (game.last_rolls, game.last_mover) == (action_names(start, game.moves[:1]), None)
         assert len(game.moves) == 1
-        assert game.last_rolls == action_names(start, (game.moves[0],))
-        assert game.last_mover is None
         while game.outcome is None:
             assert not is_chance(game.position)
             mover = game.position.to_play
@@ -77,8 +77,7 @@ def test_a_name_that_is_no_possible_roll_is_refused(start):
 
 
 def test_the_terminal_says_what_was_rolled(capsys):
-    game = GameSpec("race", PlainRace())
-    terminal = Terminal(session(PlainRace()), Bot.pure_mcts(game, np.random.default_rng(0), simulations=10))
+    terminal = Terminal(session(PlainRace()), RandomPlayer(np.random.default_rng(0)))
     terminal.show_board()
     first = terminal.session.last_rolls
     terminal.play(1)
@@ -129,11 +128,9 @@ def test_both_games_of_an_opening_share_their_dice(start):
 @both_games
 def test_openings_hold_their_rolls_and_end_where_a_player_moves(start):
     openings = random_openings(start, 2, np.random.default_rng(0), count=20)
-    assert len({tuple(each) for each in openings}) > 10
+    assert len({*map(tuple, openings)}) > 10
     for opening in openings:
-        position = start
-        for move in opening:
-            position = position.play(move)
+        position = play_named(start, action_names(start, opening))[0][-1]
         assert position.outcome() is None
         assert not is_chance(position)
 
@@ -142,18 +139,18 @@ def test_openings_hold_their_rolls_and_end_where_a_player_moves(start):
 def test_a_match_with_random_openings_counts_moves_and_not_rolls(start):
     with pytest.raises(UserError, match="expected opening_plies from 0 to 13"):
         play_match(Recording(), Recording(), start, games=2, rng=np.random.default_rng(0), opening_plies=14)
-    plies = []
-    rng = np.random.default_rng(0)
+    plies, rng = [], np.random.default_rng(0)
     play_match(RandomPlayer(rng), RandomPlayer(rng), start, games=40, rng=rng, on_progress=lambda _, n: plies.append(n))
     assert max(plies) <= start.max_plies
 
 
+MOVES = ("", "one", "one throw", "one throw again three", "throw")
+
+
 def test_analysis_takes_rolls_and_asks_for_one_that_is_missing():
-    game = GameSpec("race", Race())
-    queries = [[], ["one"], ["one", "throw"], ["one", "throw", "again", "three"], ["throw"]]
-    answers = io.StringIO()
-    bot = Bot.pure_mcts(game, np.random.default_rng(0), simulations=20)
-    answer_queries(game, bot, [json.dumps({"moves": moves}) for moves in queries], answers)
+    game, answers = GameSpec("race", Race()), io.StringIO()
+    queries = [json.dumps({"moves": moves.split()}) for moves in MOVES]
+    answer_queries(game, Bot.pure_mcts(game, np.random.default_rng(0), simulations=20), queries, answers)
     found = [json.loads(line) for line in answers.getvalue().splitlines()]
     assert found[0]["error"] == "chance moves after these moves; add a roll to them, one of one three"
     assert {info["move"] for info in found[1]["moveInfos"]} == {"step", "throw"}
@@ -162,21 +159,25 @@ def test_analysis_takes_rolls_and_asks_for_one_that_is_missing():
     assert "expected a roll" in found[4]["error"]
 
 
-def test_a_game_that_declares_its_rolls_wrongly_is_not_loaded(tmp_path, monkeypatch):
-    (tmp_path / "wrong_dice.py").write_text(
-        "from tests.helpers.dice import PlainRace, Race\n"
-        "class Forgotten(PlainRace):\n    num_chances = 0\n"
-        "class Compiled(Race):\n    num_chances = 0\n"
-        "class Half(PlainRace):\n    num_chances = 1.5\n"
-        "class Optional(PlainRace):\n"
-        "    def __init__(self):\n        self.num_chances, self.begun = 0, True\n"
-        "    def chances(self):\n        return ()\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=r"Forgotten defines chances\(\), but num_chances is 0"):
-        load_game("wrong_dice:Forgotten")
-    with pytest.raises(UserError, match="has a rule chances, but num_chances is 0"):
-        load_game("wrong_dice:Compiled")
-    with pytest.raises(UserError, match=r"Half.num_chances: expected a number from 0 on, got 1.5"):
-        load_game("wrong_dice:Half")
-    assert load_game("wrong_dice:Optional").start.num_chances == 0
+Forgotten = variant(PlainRace, num_chances=0)
+Compiled = variant(Race, num_chances=0)
+Half = variant(PlainRace, num_chances=1.5)
+
+
+class Without(PlainRace):
+    def __init__(self):
+        self.num_chances, self.begun = 0, True
+
+    def chances(self):
+        return ()
+
+
+def test_a_game_that_declares_its_rolls_wrongly_is_not_loaded():
+    for name, words in (
+        ("Forgotten", r"Forgotten defines chances\(\), but num_chances is 0"),
+        ("Compiled", "has a rule chances, but num_chances is 0"),
+        ("Half", r"Half.num_chances: expected a number from 0 on, got 1.5"),
+    ):
+        with pytest.raises(UserError, match=words):
+            load_game(f"{__name__}:{name}")
+    assert load_game(f"{__name__}:Without").start.num_chances == 0

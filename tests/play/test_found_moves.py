@@ -12,6 +12,7 @@ from plyzero.play.ratings import MatchResult
 from plyzero.rules.board import grid
 from plyzero.rules.board_svg import render_svg, with_shares
 from plyzero.rules.catalog import load_game
+from tests.helpers import toys
 from tests.helpers.dice import PlainRace
 
 
@@ -20,27 +21,22 @@ def bot():
     return Bot.pure_mcts(load_game("tic-tac-toe"), np.random.default_rng(0), simulations=64)
 
 
-def after(*moves):
-    position = load_game("tic-tac-toe").start
-    for name in moves:
-        position = position.play(position.parse_action(name))
-    return position
+def after(moves: str = ""):
+    return toys.after(load_game("tic-tac-toe").start, moves)
 
 
 def test_the_repr_of_a_position_has_the_game_whose_turn_it_is_and_the_board():
     assert repr(after("b2")) == "TicTacToe, player 1 to move:\n 1 . . .\n 2 . x .\n 3 . . .\n   a b c"
-    assert repr(after("a1", "a2", "b1", "b2", "c1")).startswith("TicTacToe, Outcome(winner=0):\n")
+    assert repr(after("a1 a2 b1 b2 c1")).startswith("TicTacToe, Outcome(winner=0):\n")
     assert repr(PlainRace()).startswith("PlainRace, a roll is due:\n")
 
 
 def test_results_and_bots_are_one_line(bot):
-    assert repr(MatchResult(5, 2, 3, leads=(1.0,) * 10)) == (
-        "MatchResult(wins=5, draws=2, losses=3: score 60% (31-83), +1.0 points)"
-    )
+    result = MatchResult(5, 2, 3, leads=(1.0,) * 10)
+    assert repr(result) == "MatchResult(wins=5, draws=2, losses=3: score 60% (31-83), +1.0 points)"
     assert repr(bot) == "<Bot: mcts:64 at tic-tac-toe>"
-    assert re.fullmatch(
-        r"SearchResult\(action [0-8], value [+-]\d\.\d\d, 64 simulations\)", repr(bot.search([after()])[0])
-    )
+    searched = repr(bot.search([after()])[0])
+    assert re.fullmatch(r"SearchResult\(action [0-8], value [+-]\d\.\d\d, 64 simulations\)", searched)
 
 
 def test_a_search_is_a_table_whose_first_row_was_visited_most(bot):
@@ -53,7 +49,7 @@ def test_a_search_is_a_table_whose_first_row_was_visited_most(bot):
 
 
 def test_a_bot_shows_the_winning_move_as_text_and_on_the_board(bot):
-    shown = bot.show(after("a1", "a2", "b1", "b2"))  # c1 wins
+    shown = bot.show(after("a1 a2 b1 b2"))  # c1 wins
     lines = repr(shown).splitlines()
     assert "Player 0 to move; expected score 100%, proven win, after " in repr(shown)
     (at,) = [place for place, line in enumerate(lines) if line.startswith("move")]

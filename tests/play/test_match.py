@@ -7,9 +7,11 @@ from games.connect_four import ConnectFour
 from games.tic_tac_toe import TicTacToe
 from plyzero.errors import UserError
 from plyzero.play.match import PlayedGame, play_match, random_opening, random_openings
-from plyzero.play.players import Bot, RandomPlayer, find_player
+from plyzero.play.players import Bot, Player, RandomPlayer, find_player
 from plyzero.play.ratings import MatchResult, rate, wilson_interval
 from plyzero.rules.catalog import load_game
+from plyzero.rules.game import Game
+from plyzero.rules.notation import play_named
 from plyzero.search.evaluators import Uniform
 from plyzero.settings import SearchSettings
 from tests.helpers.toys import Relay, Written
@@ -29,10 +31,18 @@ class Spy(RandomPlayer):
         return super().choose_all(positions)
 
 
+def played(first: Player, second: Player, start: Game, *, seed: int = 0, **options) -> MatchResult:
+    """Return the result of a match, which has no random openings unless `options` say so."""
+    return play_match(first, second, start, rng=np.random.default_rng(seed), **{"opening_plies": 0} | options)
+
+
+def counts(result: MatchResult) -> tuple[int, int, int]:
+    return result.wins, result.draws, result.losses
+
+
 def test_an_interval_ends_exactly_at_0_or_1_where_every_game_was_lost_or_won():
     for games in range(1, 60):
-        assert wilson_interval(0.0, games)[0] == 0
-        assert wilson_interval(1.0, games)[1] == 1
+        assert (wilson_interval(0.0, games)[0], wilson_interval(1.0, games)[1]) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -91,24 +101,17 @@ def test_openings_differ_where_they_can():
 
 def test_somebody_is_told_how_far_the_match_is():
     told = []
-    play_match(
-        *(Spy(1), Spy(2), TicTacToe()),
-        games=4,
-        rng=np.random.default_rng(0),
-        on_progress=lambda *done: told.append(done),
-    )
+    played(Spy(1), Spy(2), TicTacToe(), games=4, on_progress=lambda *done: told.append(done))
     assert told[-1][0] == 4
     assert [finished for finished, _ in told] == sorted(finished for finished, _ in told)
 
 
 def test_openings_come_in_pairs_with_colours_swapped():
     first, second = Spy(1), Spy(2)
-    result = play_match(first, second, ConnectFour(), games=10, rng=np.random.default_rng(0), opening_plies=2)
-    assert result.games == 10
-    opened_by_first = [p.key() for p in first.seen if p.record["plies"] == 2]
-    opened_by_second = [p.key() for p in second.seen if p.record["plies"] == 2]
-    assert len(opened_by_first) == 5
-    assert opened_by_first == opened_by_second
+    assert played(first, second, ConnectFour(), games=10, opening_plies=2).games == 10
+    opened = [[p.key() for p in spy.seen if p.record["plies"] == 2] for spy in (first, second)]
+    assert len(opened[0]) == 5
+    assert opened[0] == opened[1]
 
 
 @pytest.mark.parametrize(
@@ -121,106 +124,76 @@ def test_openings_come_in_pairs_with_colours_swapped():
     ],
 )
 def test_a_match_that_cannot_be_played_is_refused(games: int, opening_plies: int, sentence: str):
-    rng = np.random.default_rng(0)
     with pytest.raises(UserError, match=sentence):
-        play_match(Spy(3), Spy(3), TicTacToe(), games=games, rng=rng, opening_plies=opening_plies)
+        played(Spy(3), Spy(3), TicTacToe(), games=games, opening_plies=opening_plies)
 
 
 def test_games_that_are_the_same_are_counted_once_and_others_apart():
     player = Bot("p", TIC_TAC_TOE, Uniform(9), simulations=50, settings=SearchSettings())
-    result = play_match(player, player, TicTacToe(), games=8, rng=np.random.default_rng(0), opening_plies=0)
+    result = played(player, player, TicTacToe(), games=8)
     assert (result.games, result.distinct) == (8, 1)
-    result = play_match(Spy(1), Spy(2), ConnectFour(), games=20, rng=np.random.default_rng(0), opening_plies=0)
-    assert result.distinct == 20
+    assert played(Spy(1), Spy(2), ConnectFour(), games=20).distinct == 20
 
 
-NUMBER = "expected mcts:N with 1 to 10000000 rollouts per move, such as mcts:1000, got "
-PLAYERS = "does not exist; expected a player: random, greedy, alphabeta:4, mcts:1000"
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        *((name, f"{NUMBER}'{name}'") for name in ("mcts", "mcts:", "mcts:0", "mcts:x")),
-        ("perfect", f"'perfect' {PLAYERS}"),
-        ("runs/none@3", f"'runs/none' {PLAYERS}"),
-    ],
-)
-def test_a_player_that_does_not_exist_is_one_sentence(name: str, sentence: str):
-    with pytest.raises(UserError, match=sentence):
+@pytest.mark.parametrize("name", ["mcts", "mcts:", "mcts:0", "mcts:x"])
+def test_a_player_without_a_number_of_rollouts_is_one_sentence(name: str):
+    expected = f"expected mcts:N with 1 to 10000000 rollouts per move, such as mcts:1000, got '{name}'"
+    with pytest.raises(UserError, match=expected):
         find_player(name, TIC_TAC_TOE, np.random.default_rng())
 
 
 @pytest.mark.parametrize("opening_plies", [None, 0])
 def test_a_game_that_is_over_at_the_start_is_one_sentence(opening_plies):
-    class Over(TicTacToe):
-        def outcome(s):
-            return 0
-
-    player = RandomPlayer(np.random.default_rng(0))
+    over = type("Over", (TicTacToe,), {"outcome": lambda s: 0})()
     with pytest.raises(UserError, match=r"Over cannot be played: the game is over before any player has moved; "):
-        play_match(player, player, Over(), games=2, rng=np.random.default_rng(0), opening_plies=opening_plies)
+        played(Spy(1), Spy(2), over, games=2, opening_plies=opening_plies)
 
 
 def test_whose_turn_it_is_is_asked_of_the_game():
     start = Written("0011", "01" * 8)  # both players move twice in a row
     first, second = Spy(1), Spy(2)
-    play_match(first, second, start, games=1, rng=np.random.default_rng(0), opening_plies=0)
+    played(first, second, start, games=1)
     assert [len(position.moves) for position in first.seen] == [0, 1]
     assert [len(position.moves) for position in second.seen] == [2, 3]
 
 
 def test_the_result_is_the_first_players_in_both_colours():
-    for winner, expected in (("0", (2, 0, 2)), ("-", (0, 4, 0))):
-        result = play_match(
-            *(Spy(1), Spy(2), Written("01", winner * 4)), games=4, rng=np.random.default_rng(0), opening_plies=0
-        )
-        assert (result.wins, result.draws, result.losses) == expected
-    # player 0 loses whatever is played, so who has side 1 wins; an odd game is the first player's with side 0
-    result = play_match(Spy(1), Spy(2), Written("01", "1111"), games=3, rng=np.random.default_rng(0), opening_plies=0)
-    assert (result.wins, result.draws, result.losses) == (1, 0, 2)
+    # Who has the winner's side wins, whatever is played; an odd game is the first player's with side 0.
+    for winner, games, expected in (("0", 4, (2, 0, 2)), ("-", 4, (0, 4, 0)), ("1", 3, (1, 0, 2))):
+        assert counts(played(Spy(1), Spy(2), Written("01", winner * 4), games=games)) == expected
 
 
 def test_every_finished_game_is_handed_over_once_and_leads_to_its_result():
-    rng, played = np.random.default_rng(0), list[PlayedGame]()
+    games = list[PlayedGame]()
     game = load_game("connect-four")
-    result = play_match(
-        *(RandomPlayer(rng), Spy(1), game.start), games=10, rng=rng, opening_plies=3, on_game=played.append
-    )
-    assert len(played) == 10
+    result = played(Spy(0), Spy(1), game.start, games=10, opening_plies=3, on_game=games.append)
+    assert len(games) == 10
     points = [0, 0, 0]
-    for each in played:
-        position = game.start
-        for move in each.moves:
-            position = position.play(move)
-        assert position.outcome() == each.outcome
+    for each in games:
         points[1 - each.outcome.value(each.swapped)] += 1
         found = each.as_json(game, ("random", "spy"))
+        assert play_named(game.start, found["moves"])[0][-1].outcome() == each.outcome
         assert (found["first"], found["second"]) == (("spy", "random") if each.swapped else ("random", "spy"))
         assert (found["end"], found["opening_plies"], len(found["moves"])) == ("rule", 3, len(each.moves))
         assert found["winner"] == {None: "draw", 0: "first", 1: "second"}[each.outcome.winner]
-    assert points == [result.wins, result.draws, result.losses]
+    assert points == [*counts(result)]
 
 
 def test_a_game_longer_than_it_may_be_is_a_draw():
     start = Relay(6)
     start.max_plies = 4
     start.outcome = lambda: None
-    played = list[PlayedGame]()
-    result = play_match(
-        *(Spy(1), Spy(2), start), games=4, rng=np.random.default_rng(0), opening_plies=0, on_game=played.append
-    )
-    assert (result.wins, result.draws, result.losses) == (0, 4, 0)
-    assert [each.outcome for each in played] == [None] * 4
+    games = list[PlayedGame]()
+    assert counts(played(Spy(1), Spy(2), start, games=4, on_game=games.append)) == (0, 4, 0)
+    assert [each.outcome for each in games] == [None] * 4
 
 
 def test_an_opening_never_ends_a_game_and_is_as_long_as_asked_where_it_can_be():
     rng = np.random.default_rng(0)
     assert random_opening(Relay(3), 5, rng) == [0, 0]
     for _ in range(50):
-        line = random_opening(TicTacToe(), 8, rng)
         position = TicTacToe()
-        for action in line:
+        for action in random_opening(TicTacToe(), 8, rng):
             position = position.play(action)
         assert position.outcome() is None
     assert len(random_opening(ConnectFour(), 6, rng)) == 6

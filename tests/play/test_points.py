@@ -10,6 +10,7 @@ from plyzero.play.match import PlayedGame, play_match
 from plyzero.play.players import Bot
 from plyzero.play.ratings import MatchResult
 from plyzero.rules.catalog import GameSpec
+from plyzero.rules.game import Game
 from tests.helpers.toys import Counted, Harvest, Relay
 
 SPEC = GameSpec("tests.helpers.toys:Harvest", Harvest(8))
@@ -25,45 +26,46 @@ class Takes(Agent):
         return self.points
 
 
+def played(first: int, second: int, start: Game = SPEC.start, games: int = 2, **options) -> MatchResult:
+    """Return the result of players who take these numbers of points."""
+    players = [AgentPlayer(name, Takes(points)) for name, points in (("a", first), ("b", second))]
+    return play_match(*players, start, games=games, rng=np.random.default_rng(0), opening_plies=0, **options)
+
+
 def test_a_match_reports_the_mean_points_of_the_first_player():
     games: list[PlayedGame] = []
-    players = [AgentPlayer(str(points), Takes(points)) for points in (2, 0)]
-    rng = np.random.default_rng(0)
-    result = play_match(*players, SPEC.start, games=4, rng=rng, opening_plies=0, on_game=games.append)
+    result = played(2, 0, games=4, on_game=games.append)
     assert (result.wins, result.leads, result.points) == (4, (8, 8, 8, 8), 8)
     assert "\npoints +8.00 per game\n" in result.report()
     assert result.as_json()["points"] == 8
     assert str(result).endswith(", +8.0 points")
     assert {game.as_json(SPEC, ("a", "b"))["score"] for game in games} == {8.0}
-    back = play_match(players[1], players[0], SPEC.start, games=2, rng=rng, opening_plies=0)
-    assert back.points == -8
+    assert played(0, 2).points == -8
 
 
 def test_a_game_without_points_has_none():
-    players = [AgentPlayer(name, Takes(0)) for name in "ab"]
-    result = play_match(*players, Relay(), games=2, rng=np.random.default_rng(0), opening_plies=0)
+    result = played(0, 0, Relay())
     assert result.points is None
     assert "points" not in result.as_json()
     assert "points" not in result.report() + str(result)
 
 
 def test_a_forfeited_game_has_no_points():
-    players = [AgentPlayer("a", Takes(7)), AgentPlayer("b", Takes(0))]
-    result = play_match(*players, SPEC.start, games=2, rng=np.random.default_rng(0), opening_plies=0)
+    result = played(7, 0)
     assert (result.losses, result.points) == (2, None)
 
 
 def test_a_ladder_reports_mean_points_and_reads_lines_without_them(tmp_path):
-    entrants = [Entrant(name, name) for name in ("a", "b")]
+    entrants, file = [Entrant(name, name) for name in ("a", "b")], tmp_path / "l" / LINES
     result = PairResult(["x"], ["win", "loss"], [None, None], 0.1, [5.0, -2.0])
     with open_ladder(tmp_path / "l", SPEC, entrants) as ladder:
         ladder.play(lambda pairs: [(pair, result) for pair in pairs], Limits(4))
         players = {each["player"]: each["points"] for each in ladder.table()["players"]}
     assert players == {"a": 1.5, "b": -1.5}
-    assert "leads" in (tmp_path / "l" / LINES).read_text()
     assert "points" in (tmp_path / "l" / "ratings.csv").read_text().splitlines()[0]
-    lines = (tmp_path / "l" / LINES).read_text().replace(', "leads": [5.0, -2.0]', "")
-    (tmp_path / "l" / LINES).write_text(lines)
+    leads = ', "leads": [5.0, -2.0]'
+    assert leads in file.read_text()
+    file.write_text(file.read_text().replace(leads, ""))
     with open_ladder(tmp_path / "l", SPEC, entrants) as ladder:
         assert len(ladder.lines) == 2
         assert [each["points"] for each in ladder.table()["players"]] == [None, None]

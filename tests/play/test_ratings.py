@@ -1,7 +1,6 @@
 """Ratings: closed forms, simulated tournaments, agreement with another library, and the choice of the next games."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,6 +35,11 @@ def simulate(
     return counts
 
 
+def counts_by(elo: list[float], *, seed: int = 0, **options) -> np.ndarray:
+    """`simulate` with random numbers of its own."""
+    return simulate(np.array(elo), rng=np.random.default_rng(seed), **options)
+
+
 def covered(tournaments: int, *, spread: float, players: int, games: int, side: float, draws: float) -> list[float]:
     """The shares of 95 % intervals that hold the true rating, side advantage and share of draws."""
     rng, hits = np.random.default_rng(1), []
@@ -43,22 +47,15 @@ def covered(tournaments: int, *, spread: float, players: int, games: int, side: 
         elo = rng.normal(0, spread, players)
         found = rate(simulate(elo, games=games, side=side, draws=draws, rng=rng))
         ratings = np.abs(found.elo - (elo - elo[0]))[1:] <= found.error[1:]
-        hits.append(
-            [
-                ratings.mean(),
-                found.side.low <= side <= found.side.high,
-                found.draws.low <= draws / (2 + draws) <= found.draws.high,
-            ]
-        )
+        truths = (found.side, side), (found.draws, draws / (2 + draws))
+        hits.append([ratings.mean(), *(interval.low <= truth <= interval.high for interval, truth in truths)])
     return np.mean(hits, axis=0).tolist()
 
 
 def test_two_players_are_rated_by_the_usual_curve():
     for won, lost in ((75, 25), (50, 50), (10, 90)):
-        counts = counts_of(
-            2, (0, 1, LOSS, 500 * won), (1, 0, WIN, 500 * won), (0, 1, WIN, 500 * lost), (1, 0, LOSS, 500 * lost)
-        )
-        found = rate(counts)
+        won_by_second = (0, 1, LOSS, 500 * won), (1, 0, WIN, 500 * won)
+        found = rate(counts_of(2, *won_by_second, (0, 1, WIN, 500 * lost), (1, 0, LOSS, 500 * lost)))
         assert found.elo[0] == found.error[0] == 0
         assert found.elo[1] == pytest.approx(ELO * math.log(won / lost), abs=0.5)
         assert found.side.value == pytest.approx(0, abs=1e-6)
@@ -68,9 +65,8 @@ def test_two_players_are_rated_by_the_usual_curve():
 
 
 def test_expected_counts_give_back_every_parameter():
-    elo = np.array([0.0, 150, -300, 420])
-    counts = simulate(elo, games=10**6, side=60, draws=0.8, rng=np.random.default_rng(0), sample=False)
-    found = rate(counts)
+    elo = [0.0, 150, -300, 420]
+    found = rate(counts_by(elo, games=10**6, side=60, draws=0.8, sample=False))
     assert found.elo == pytest.approx(elo, abs=0.1)
     assert found.side.value == pytest.approx(60, abs=0.1)
     assert found.draws.value == pytest.approx(0.8 / 2.8, abs=1e-4)
@@ -112,7 +108,7 @@ def test_players_apart_from_the_anchor_are_compared_but_not_placed():
 
 
 def test_the_anchor_shifts_the_ratings_and_the_intervals_are_of_differences():
-    counts = simulate(np.array([0.0, 100, 200]), games=200, side=20, draws=0.3, rng=np.random.default_rng(2))
+    counts = counts_by([0.0, 100, 200], games=200, side=20, draws=0.3, seed=2)
     by_first, by_last = rate(counts, 0), rate(counts, 2)
     assert by_last.elo[2] == by_last.error[2] == 0
     assert by_last.elo - by_last.elo[0] == pytest.approx(by_first.elo, abs=2)
@@ -131,11 +127,8 @@ def test_any_counts_have_ratings_at_the_top_of_the_posterior():
     rng = np.random.default_rng(3)
     for _ in range(40):
         players = int(rng.integers(2, 6))
-        counts = (
-            rng.integers(0, 50, (players, players, 3))
-            * (rng.random((players, players, 3)) < 0.3)
-            * 10 ** rng.integers(0, 3)
-        )
+        shape = players, players, 3
+        counts = rng.integers(0, 50, shape) * (rng.random(shape) < 0.3) * 10 ** rng.integers(0, 3)
         counts[np.arange(players), np.arange(players)] = 0
         found = rate(counts)
         assert np.isfinite(found.elo).all()
@@ -146,44 +139,30 @@ def test_any_counts_have_ratings_at_the_top_of_the_posterior():
         assert (np.abs(found.elo[1:]) < 10 * PRIOR_ELO).all()
 
 
-def field(spread: float, players: int, games: int, side: float, draws: float) -> dict[str, Any]:
-    return {"spread": spread, "players": players, "games": games, "side": side, "draws": draws}
-
-
 @pytest.mark.parametrize(
-    ("tournaments", "case", "least"),
+    ("tournaments", "spread", "players", "games", "side", "draws", "least"),
     [
-        (300, field(200, players=5, games=8, side=40, draws=0.6), 0.92),
-        *(
-            pytest.param(1000, case, 0.93, marks=pytest.mark.slow)
-            for case in (
-                field(150, players=4, games=3, side=30, draws=0.5),
-                field(150, players=4, games=10, side=120, draws=2.0),
-                field(300, players=8, games=5, side=0, draws=0.1),
-                field(300, players=3, games=60, side=-50, draws=1.0),
-            )
-        ),
+        (300, 200, 5, 8, 40, 0.6, 0.92),
+        pytest.param(1000, 150, 4, 3, 30, 0.5, 0.93, marks=pytest.mark.slow),
+        pytest.param(1000, 150, 4, 10, 120, 2.0, 0.93, marks=pytest.mark.slow),
+        pytest.param(1000, 300, 8, 5, 0, 0.1, 0.93, marks=pytest.mark.slow),
+        pytest.param(1000, 300, 3, 60, -50, 1.0, 0.93, marks=pytest.mark.slow),
     ],
 )
-def test_intervals_hold_the_truth_in_93_to_97_of_100_cases(tournaments: int, case: dict[str, Any], least: float):
-    ratings, side, draws = covered(tournaments, **case)
-    assert 0.93 <= ratings <= 0.97
-    assert least <= side <= 1.9 - least
-    assert 0.92 <= draws <= 0.98
+def test_intervals_hold_the_truth_in_93_to_97_of_100_cases(tournaments, spread, players, games, side, draws, least):
+    found = covered(tournaments, spread=spread, players=players, games=games, side=side, draws=draws)
+    assert 0.93 <= found[0] <= 0.97
+    assert least <= found[1] <= 1.9 - least
+    assert 0.92 <= found[2] <= 0.98
 
 
 def test_a_pair_that_contradicts_the_others_is_a_misfit_and_chance_is_not():
     rng = np.random.default_rng(4)
-    marked = [
-        bool(rate(simulate(rng.normal(0, 200, 5), games=30, side=30, draws=0.4, rng=rng)).pairs.misfits.any())
-        for _ in range(200)
-    ]
-    assert np.mean(marked) <= 0.08  # promised: 0.05
+    by_chance = (simulate(rng.normal(0, 200, 5), games=30, side=30, draws=0.4, rng=rng) for _ in range(200))
+    assert np.mean([rate(counts).pairs.misfits.any() for counts in by_chance]) <= 0.08  # promised: 0.05
     # rock, paper, scissors: each of three players beats the next one
-    cycle = counts_of(
-        3, *((i, (i + 1) % 3, WIN, 30) for i in range(3)), *(((i + 1) % 3, i, LOSS, 30) for i in range(3))
-    )
-    found = rate(cycle)
+    pairs = [(0, 1), (1, 2), (2, 0)]
+    found = rate(counts_of(3, *((*pair, WIN, 30) for pair in pairs), *((*pair[::-1], LOSS, 30) for pair in pairs)))
     assert found.elo == pytest.approx(np.zeros(3), abs=1e-6)
     assert found.pairs.misfits.sum() == 6
     assert found.pairs.z[0, 1] > 5 > -5 > found.pairs.z[1, 0]
@@ -191,8 +170,7 @@ def test_a_pair_that_contradicts_the_others_is_a_misfit_and_chance_is_not():
 
 
 def test_one_surprising_game_is_not_a_misfit():
-    elo = np.array([0.0, 400, 800])
-    counts = simulate(elo, games=400, side=0, draws=0.01, rng=np.random.default_rng(0), sample=False)
+    counts = counts_by([0.0, 400, 800], games=400, side=0, draws=0.01, sample=False)
     counts[0, 2] = counts[2, 0] = 0
     counts[2, 0, WIN], counts[0, 2, LOSS], counts[0, 2, WIN] = 10, 9, 1
     found = rate(counts)
@@ -214,25 +192,20 @@ def test_ratings_agree_with_choix_within_10_elo():
 
 def games_of(counts: np.ndarray, times: int = 1) -> Games:
     """The games of counts, each of which is there `times` with the same opening."""
-    rows = [
-        (first, second, outcome, opening)
-        for opening, (first, second, outcome) in enumerate(
-            cell for cell in np.ndindex(counts.shape) for _ in range(int(counts[cell]))
-        )
-        for _ in range(times)
-    ]
+    games = [cell for cell in np.ndindex(counts.shape) for _ in range(int(counts[cell]))]
+    rows = [(*cell, opening) for opening, cell in enumerate(games) for _ in range(times)]
     return Games(*np.array(rows).T)
 
 
 def test_the_bootstrap_agrees_with_the_curvature_for_many_independent_games():
-    counts = simulate(np.array([0.0, 100, -150, 250]), games=60, side=30, draws=0.5, rng=np.random.default_rng(6))
+    counts = counts_by([0.0, 100, -150, 250], games=60, side=30, draws=0.5, seed=6)
     errors = bootstrap(games_of(counts), 4, samples=600, rng=np.random.default_rng(0))
     assert errors[0] == 0
     assert errors[1:] == pytest.approx(rate(counts).error[1:], rel=0.12)
 
 
 def test_the_bootstrap_is_not_deceived_by_games_that_are_repeated():
-    counts = simulate(np.array([0.0, 100, -150]), games=40, side=30, draws=0.5, rng=np.random.default_rng(7))
+    counts = counts_by([0.0, 100, -150], games=40, side=30, draws=0.5, seed=7)
     repeated = bootstrap(games_of(counts, times=4), 3, samples=400, rng=np.random.default_rng(0))
     assert (repeated[1:] > 1.6 * rate(4 * counts).error[1:]).all()
 
@@ -243,7 +216,7 @@ def test_the_bootstrap_of_no_games_is_no_width():
 
 
 def test_the_next_pair_is_of_near_players_with_few_games():
-    counts = simulate(np.array([0.0, 50, 60, 900]), games=2000, side=0, draws=0.2, rng=np.random.default_rng(8))
+    counts = counts_by([0.0, 50, 60, 900], games=2000, side=0, draws=0.2, seed=8)
     counts[1] = counts[:, 1] = 0
     counts[0, 1], counts[1, 0] = [5, 1, 4], [4, 1, 5]
     pairs = next_pairs(counts, 0, 30)

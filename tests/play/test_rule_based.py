@@ -8,10 +8,10 @@ from plyzero.play.match import play_match
 from plyzero.play.players import RandomPlayer, find_player
 from plyzero.play.rule_based import AlphaBeta, Greedy
 from plyzero.rules.catalog import load_game
-from plyzero.rules.chance import is_chance
 from plyzero.rules.notation import play_named
-from tests.helpers.dice import Race
-from tests.helpers.toys import after_move, all_positions
+from plyzero.rules.random_game import random_game
+from tests.helpers.dice import Race, decisions
+from tests.helpers.toys import after_move
 
 TIC_TAC_TOE = load_game("tic-tac-toe")
 
@@ -27,10 +27,9 @@ def after(moves: str, game: str = "tic-tac-toe"):
 
 @pytest.mark.parametrize("agent", [Greedy(), AlphaBeta(depth=2), AlphaBeta(depth=3)])
 def test_a_player_wins_if_it_can_and_blocks_if_it_must(agent):
-    for seed in range(20):
-        won, blocked = after("a1 b1 a2 b2"), after("a1 b1 c3 b2")  # a3 wins; b3 would win for the other player
-        assert won.action_name(made(agent, seed).choose(won)) == "a3"
-        assert blocked.action_name(made(agent, seed).choose(blocked)) == "b3"
+    for moves, chosen in (("a1 b1 a2 b2", "a3"), ("a1 b1 c3 b2", "b3")):  # b3 would win for the other player
+        position = after(moves)
+        assert {position.action_name(made(agent, seed).choose(position)) for seed in range(20)} == {chosen}
 
 
 def test_greedy_chooses_each_of_the_best_moves():
@@ -62,30 +61,25 @@ def minimax(position, depth: int, player: int, plies: int = 0) -> float:
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 @pytest.mark.parametrize("game", ["tic-tac-toe", "othello(size=6)"])
 def test_cutting_off_changes_no_choice(game: str, depth: int):
-    rng = np.random.default_rng(depth)
-    for _ in range(6):
-        position = load_game(game).start
-        for _ in range(6):
+    for number in range(6):
+        for position in random_game(load_game(game).start, np.random.default_rng([depth, number])).positions[:6]:
             if position.outcome() is not None:
                 break
             values = {a: minimax(position.play(a), depth - 1, position.to_play, 1) for a in position.legal_actions()}
             best = {action for action, value in values.items() if value == max(values.values())}
             for seed in range(4):
                 assert made(AlphaBeta(depth), seed).choose(position) in best
-            position = position.play(int(rng.choice(position.legal_actions())))
 
 
 def test_with_dice_the_mean_over_the_rolls_counts():
     memo: dict = {}
-    for position in [each for each in all_positions(Race()) if each.outcome() is None and not is_chance(each)][::5]:
+    for position in decisions(Race())[::5]:
         values = [after_move(position, action, memo) for action in position.legal_actions()]
         chosen = made(AlphaBeta(depth=14)).choose(position)
         assert values[chosen] >= max(values) - 0.02  # a win counts less for each ply that it takes
 
 
-@pytest.mark.parametrize(
-    "name", ["alphabeta", "alphabeta:", "alphabeta:x", "alphabeta:0", "alphabeta:65", "alphabeta:-1"]
-)
-def test_a_depth_that_is_none_is_one_sentence(name: str):
+@pytest.mark.parametrize("depth", ["", ":", ":x", ":0", ":65", ":-1"])
+def test_a_depth_that_is_none_is_one_sentence(depth: str):
     with pytest.raises(UserError, match=r"expected (alphabeta:DEPTH|a depth from 1 to 64)|does not exist"):
-        find_player(name, TIC_TAC_TOE, np.random.default_rng(0))
+        find_player(f"alphabeta{depth}", TIC_TAC_TOE, np.random.default_rng(0))

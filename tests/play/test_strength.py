@@ -4,6 +4,7 @@ import io
 import json
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -18,22 +19,19 @@ from plyzero.run.directory import Run
 from plyzero.run.metrics import append_line
 from plyzero.run.models import publish_model
 from plyzero.web.opponents import Opponents
-from tests.helpers.runs import small_run
 from trainer.export import untrained
 
 GAME = load_game("tic-tac-toe")
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return small_run(tmp_path / "r")
-
-
 def measure(run: Run, step: int, **scores: list[int]) -> None:
     """Write a line of ratings; mcts_100 stands for mcts:100."""
-    model = f"000001-{step:09d}-0123abcd.onnx"
     named = {opponent.replace("_", ":"): counts for opponent, counts in scores.items()}
-    append_line(run.metrics / "rating.jsonl", {"model": model, "scores": named})
+    write_scores(run, f"000001-{step:09d}-0123abcd.onnx", named)
+
+
+def write_scores(run: Run, model: object, scores: object) -> None:
+    append_line(run.metrics / "rating.jsonl", {"model": model, "scores": scores})
 
 
 def of(run: Run, step: int) -> tuple[str, bool]:
@@ -46,11 +44,9 @@ def test_the_strength_of_a_runs_model_is_its_newest_score(run: Run):
     assert of(run, 7) == ("step 7 has not been measured against pure MCTS", False)
     measure(run, 182, random=[20, 0, 0], mcts_100=[10, 0, 10])
     measure(run, 300, mcts_100=[18, 1, 1])
-    assert of(run, 182) == ("step 182 scored 50% (30-70) in 20 games against mcts:100", False)
-    assert of(run, 200) == (
-        "step 200 has not been measured; step 182 scored 50% (30-70) in 20 games against mcts:100",
-        False,
-    )
+    half = "step 182 scored 50% (30-70) in 20 games against mcts:100"
+    assert of(run, 182) == (half, False)
+    assert of(run, 200) == (f"step 200 has not been measured; {half}", False)
     text, judges = of(run, 300)
     assert (text.startswith("step 300 scored 92% ("), judges) == (True, True)
     measure(run, 300, mcts_100=[1, 0, 1])  # again
@@ -76,16 +72,13 @@ def test_lines_that_train_does_not_write_are_passed_over(run: Run):
     measure(run, 9, mcts_100=[16, 0, 4])
     expected = of(run, 9)
     for scores in ({"mcts:100": [1, 2]}, {"mcts:x": [1, 0, 0]}, ["mcts:100"], {"mcts:100": None}, {}):
-        append_line(run.metrics / "rating.jsonl", {"model": "000001-000000009-0123abcd.onnx", "scores": scores})
-    append_line(run.metrics / "rating.jsonl", {"model": 9, "scores": {"mcts:100": [0, 0, 9]}})
+        write_scores(run, "000001-000000009-0123abcd.onnx", scores)
+    write_scores(run, 9, {"mcts:100": [0, 0, 9]})
     assert of(run, 9) == expected
 
 
 def test_scores_that_cannot_be_read_are_no_error(run: Run, monkeypatch: pytest.MonkeyPatch):
-    def fail(path: Path, offset: int, *, max_bytes: int) -> bytes:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr("plyzero.run.metrics.read_part", fail)
+    monkeypatch.setattr("plyzero.run.metrics.read_part", Mock(side_effect=OSError(5, "Input/output error")))
     assert of(run, 9) == ("the scores of step 9 cannot be read: Input/output error", False)
 
 
@@ -96,10 +89,8 @@ def test_bundled_bots_have_the_strength_on_their_cards_and_files_none(run: Run, 
     file = tmp_path / "bot.onnx"
     file.write_bytes(untrained(run))
     assert Bot.load(file).strength() == UNKNOWN
-    assert Bot.pure_mcts(GAME, np.random.default_rng(), simulations=50).strength() == (
-        "pure MCTS with 50 rollouts",
-        True,
-    )
+    pure = Bot.pure_mcts(GAME, np.random.default_rng(), simulations=50)
+    assert pure.strength() == ("pure MCTS with 50 rollouts", True)
 
 
 def test_a_player_is_introduced_with_its_strength_and_pure_search_with_the_way_to_a_better_one():

@@ -14,12 +14,8 @@ class WithDictionary(Relay):
         self.board = [1, 2]
 
 
-class WithSlots(Relay):
+class WithSlots(WithDictionary):
     __slots__ = ("board",)
-
-    def __init__(self):
-        super().__init__()
-        self.board = [1, 2]
 
 
 class BelowSlots(WithSlots):
@@ -32,17 +28,14 @@ class Frozen(Relay):
     movers, max_plies, ply = "0", 1, 0
 
 
-class WithItsOwn(Relay):
-    board = (1, 2)
-
+class WithItsOwn(WithDictionary):
     def __copy__(self):
         after = WithItsOwn()
-        after.mark = "its own"
+        after.board, after.mark = self.board, "its own"
         return after
 
 
-class WithoutItsCache(Relay):
-    board = (1, 2)
+class WithoutItsCache(WithDictionary):
     cache = None
 
     def __getstate__(self):

@@ -14,13 +14,12 @@ import numba
 import numpy as np
 import pytest
 from numba.core.bytecode import FunctionIdentity
+from numba.core.codegen import JITCPUCodegen
 
 from plyzero.rules import machine_code
 from plyzero.rules.compiled_game import kernel
 from plyzero.rules.machine_code import UnknownContentError, describe, keep_rule
 from tests.helpers.compiling import COUNT_COMPILED
-
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 GAME = """
 import numpy as np
@@ -50,7 +49,6 @@ class Piles(CompiledGame, version=1):
 """
 HELPERS = "from plyzero import kernel\n@kernel\ndef taken(action):\n    return action + 1\n"
 TABLES = "import numpy as np\nLAST = 0\nWEIGHTS = np.array([1.0, 2.0], np.float32)\n"
-FILES = {"piles.py": GAME, "helpers.py": HELPERS, "tables.py": TABLES}
 PLAYED = f"""{COUNT_COMPILED}from piles import Piles
 after = Piles().play(1)
 print(len(compiled), after.record["left"], after.outcome(), after.observe()[0, 0, 0] // 1)
@@ -67,19 +65,9 @@ def processes(directory: Path, count: int = 1, program: str = PLAYED) -> list[st
     return [each.communicate()[0].strip() for each in started]
 
 
-def write_files(directory: Path) -> None:
-    for name, text in FILES.items():
-        (directory / name).write_text(text)
-
-
-@pytest.mark.slow
-def test_rules_are_compiled_once_and_again_when_a_table_has_changed(tmp_path: Path):
-    write_files(tmp_path)
-    assert processes(tmp_path)[0].endswith(" 18 None 18.0")
-    (tmp_path / "tables.py").write_text(TABLES.replace("[1.0,", "[3.0,"))
-    assert processes(tmp_path)[0].endswith(" 18 None 54.0")
-    write_files(tmp_path)
-    assert processes(tmp_path) == ["0 18 None 18.0"]  # the code of these rules is still there
+def write_files(directory: Path, piles: str = GAME, helpers: str = HELPERS, tables: str = TABLES) -> None:
+    for name, text in (("piles", piles), ("helpers", helpers), ("tables", tables)):
+        (directory / f"{name}.py").write_text(text)
 
 
 @pytest.mark.slow
@@ -90,14 +78,14 @@ def test_rules_are_compiled_once_by_two_processes_and_again_when_anything_has_ch
     assert processes(tmp_path) == ["0 18 None 18.0"]
     shutil.rmtree(tmp_path / "cache")
     assert processes(tmp_path) == [f"{sum(int(each[0]) for each in both)} 18 None 18.0"]
-    (tmp_path / "helpers.py").write_text(HELPERS.replace("action + 1", "action + 2"))
+    write_files(tmp_path, helpers=HELPERS.replace("action + 1", "action + 2"))
     assert processes(tmp_path)[0].split()[1] == "17"
-    (tmp_path / "tables.py").write_text(TABLES.replace("LAST = 0", "LAST = 17"))
-    assert processes(tmp_path)[0].split()[1:3] == ["17", "Outcome(winner=0)"]
-    (tmp_path / "tables.py").write_text(TABLES.replace("[1.0,", "[3.0,"))
-    assert processes(tmp_path)[0].endswith(" 51.0")
+    write_files(tmp_path, tables=TABLES.replace("LAST = 0", "LAST = 18"))
+    assert processes(tmp_path)[0].split()[1:3] == ["18", "Outcome(winner=0)"]
+    write_files(tmp_path, tables=TABLES.replace("[1.0,", "[3.0,"))
+    assert processes(tmp_path)[0].endswith(" 54.0")
     write_files(tmp_path)
-    assert processes(tmp_path) == ["0 18 None 18.0"]
+    assert processes(tmp_path) == ["0 18 None 18.0"]  # the code of these rules is still there
 
 
 class Colour(IntEnum):
@@ -120,36 +108,37 @@ def module_of(**names: Any) -> ModuleType:
     return module
 
 
-PAIRS: dict[str, tuple[Any, Any]] = {
-    "a constant in the code": (function_of("def f(): return 1"), function_of("def f(): return 2")),
-    "the type of a constant": (function_of("def f(): return 1"), function_of("def f(): return 1.0")),
-    "an operator": (function_of("def f(a): return a + a"), function_of("def f(a): return a * a")),
-    "a default": (function_of("def f(a=1): return a"), function_of("def f(a=2): return a")),
-    "a number": (function_of("def f(): return x", x=1), function_of("def f(): return x", x=2)),
-    "a number inside a comprehension": tuple(function_of("def f(): return [x for _ in range(3)]", x=x) for x in (1, 2)),
-    "an entry of an array": tuple(function_of("def f(): return x", x=np.arange(3) * i) for i in (1, 2)),
-    "the type of an array": tuple(function_of("def f(): return x", x=np.zeros(1, t)) for t in ("i4", "f4")),
-    "the shape of an array": tuple(function_of("def f(): return x", x=np.zeros(s)) for s in ((2, 3), (3, 2))),
-    "an entry of a tuple": tuple(function_of("def f(): return x", x=(1, (2, i))) for i in (1, 2)),
-    "a module's table": tuple(function_of("def f(): return m.x", m=module_of(x=i)) for i in (1, 2)),
-    "a function in a module": tuple(
-        function_of("def f(): return m.g()", m=module_of(g=function_of(f"def f(): return {i}"))) for i in (1, 2)
+def functions_of(*texts: str) -> list[FunctionType]:
+    return [function_of(text) for text in texts]
+
+
+def functions_with(*values: Any, text: str = "def f(): return x") -> list[FunctionType]:
+    """Return functions of one text in which x is each of `values`."""
+    return [function_of(text, x=value) for value in values]
+
+
+ONE, TWO = functions_of("def f(): return 1", "def f(): return 2")
+PAIRS = {
+    "a constant in the code": (ONE, TWO),
+    "the type of a constant": functions_of("def f(): return 1", "def f(): return 1.0"),
+    "an operator": functions_of("def f(a): return a + a", "def f(a): return a * a"),
+    "a default": functions_of("def f(a=1): return a", "def f(a=2): return a"),
+    "a number": functions_with(1, 2),
+    "a number inside a comprehension": functions_with(1, 2, text="def f(): return [x for _ in range(3)]"),
+    "an entry of an array": functions_with(np.arange(3), 2 * np.arange(3)),
+    "the type of an array": functions_with(np.zeros(1, "i4"), np.zeros(1, "f4")),
+    "the shape of an array": functions_with(np.zeros((2, 3)), np.zeros((3, 2))),
+    "an entry of a tuple": functions_with((1, (2, 1)), (1, (2, 2))),
+    "a module's table": functions_with(module_of(y=1), module_of(y=2), text="def f(): return x.y"),
+    "a function in a module": functions_with(module_of(g=ONE), module_of(g=TWO), text="def f(): return x.g()"),
+    "a kernel of a kernel": functions_with(
+        *map(kernel, functions_with(kernel(ONE), kernel(TWO), text="def f(): return x()")), text="def f(): return x()"
     ),
-    "a kernel of a kernel": tuple(
-        function_of(
-            "def f(): return g()",
-            g=kernel(function_of("def f(): return h()", h=kernel(function_of(f"def f(): return {i}")))),
-        )
-        for i in (1, 2)
-    ),
-    "an option of a kernel": (
-        function_of("def f(): return g()", g=kernel(function_of("def f(): return 1"))),
-        function_of("def f(): return g()", g=kernel(fastmath=True)(function_of("def f(): return 1"))),
-    ),
-    "a closure": tuple(function_of("def outer(x):\n def f(): return x\n return f\nf = outer(y)", y=i) for i in (1, 2)),
-    "the member of an enum": tuple(function_of("def f(): return x", x=x) for x in (Colour.RED, 1)),
-    "a named tuple": tuple(function_of("def f(): return x", x=x) for x in (Pair(1, 2), (1, 2))),
-    "a dtype": tuple(function_of("def f(): return x", x=np.dtype(x)) for x in ("i1", "i2")),
+    "an option of a kernel": functions_with(kernel(ONE), kernel(fastmath=True)(ONE), text="def f(): return x()"),
+    "a closure": functions_with(1, 2, text="def outer(y):\n def f(): return y\n return f\nf = outer(x)"),
+    "the member of an enum": functions_with(Colour.RED, 1),
+    "a named tuple": functions_with(Pair(1, 2), (1, 2)),
+    "a dtype": functions_with(np.dtype("i1"), np.dtype("i2")),
 }
 
 
@@ -161,16 +150,12 @@ def test_whatever_compiled_code_depends_on_is_described(what: str):
 
 
 def test_a_function_that_is_reached_twice_is_described_once():
-    names: dict[str, Any] = {}
-    exec("def f(n): return g(n) + h(n)\ndef g(n): return h(n)\ndef h(n): return n", names)
-    assert "again" in repr(describe(names["f"]))
+    assert "again" in repr(describe(function_of("def f(): return g() + h()\ndef g(): return h()\ndef h(): return 1")))
 
 
 def test_of_functions_that_call_one_another_nothing_is_kept():
-    names: dict[str, Any] = {}
-    exec("def f(n): return n and g(n - 1)\ndef g(n): return n and f(n - 1)", names)
     with pytest.raises(UnknownContentError):
-        describe(names["f"])
+        describe(function_of("def f(n): return n and g(n - 1)\ndef g(n): return n and f(n - 1)"))
 
 
 @pytest.mark.slow
@@ -178,19 +163,15 @@ def test_rules_with_a_kernel_that_calls_itself_are_played_by_every_process(tmp_p
     recursive = HELPERS.replace("return action + 1", "return 1 if action == 0 else 1 + taken(below(action))")
     below = "@kernel\ndef below(number):\n    return number - 1\n"
     rules = GAME.replace("> tables.LAST", "+ taken(3) > 4 + tables.LAST")  # from two rules
-    for name, text in {**FILES, "helpers.py": recursive + below, "piles.py": rules}.items():
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, piles=rules, helpers=recursive + below)
     for _ in range(2):  # the second would load what the first has kept, and be aborted
         assert processes(tmp_path)[0].split()[1:] == ["18", "None", "18.0"]
 
 
 @pytest.mark.slow
 def test_a_rule_whose_error_tells_values_is_kept_and_raises_the_same_error(tmp_path: Path):
-    longer = GAME.replace(
-        '        s["to_play"] =', '        np.zeros(3)[:action] = np.zeros(3)[: s["left"]]\n        s["to_play"] ='
-    )
-    for name, text in {**FILES, "piles.py": longer}.items():
-        (tmp_path / name).write_text(text)
+    turn = '        s["to_play"] ='
+    write_files(tmp_path, piles=GAME.replace(turn, f'        np.zeros(3)[:action] = np.zeros(3)[: s["left"]]\n{turn}'))
     played = PLAYED.replace(
         "after = Piles().play(1)",
         "try: Piles().play(1)\nexcept ValueError as error: print(len(compiled), error)\nraise SystemExit",
@@ -206,16 +187,32 @@ def test_code_that_uses_something_whose_changes_are_not_seen_is_not_kept(unknown
         describe(function_of("def f(): return x", x=unknown))
 
 
+def kept(number: int) -> Any:
+    """Return a rule that returns `number`, whose code was loaded from disk or compiled."""
+
+    def rule() -> int:
+        return number
+
+    dispatcher = keep_rule(numba.njit(rule), rule)
+    dispatcher.compile(())
+    assert dispatcher() == number
+    return dispatcher
+
+
+def is_loaded(number: int) -> bool:
+    return sum(kept(number).stats.cache_hits.values()) == 1
+
+
 def test_the_functions_compiled_last_are_kept_and_older_files_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(machine_code, "MOST_FILES", 2)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    directory = Path(keep_rule(numba.njit(returning(9)), returning(9))._cache.cache_path)
+    directory = Path(kept(9)._cache.cache_path)
     for old in ("compiled_game.rule.1-58.py311.nbi", "compiled_game.rule.1-58.py311.1.nbc"):
         (directory / old).write_text("a version before 0.3")
     for number in range(4):
-        rule = returning(number)
-        keep_rule(numba.njit(rule), rule).compile(())
+        kept(number)
     assert len(list(directory.iterdir())) == 2 + 1  # and the lock
+    assert is_loaded(3)
 
 
 def test_a_directory_that_cannot_be_written_costs_time_and_one_warning(
@@ -223,113 +220,82 @@ def test_a_directory_that_cannot_be_written_costs_time_and_one_warning(
 ):
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])
-    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     machine_code._warn_of_no_directory.cache_clear()
     for number in (7, 8):
-        rule = returning(number)
-        dispatcher = keep_rule(numba.njit(rule), rule)
-        dispatcher.compile(())
-        assert dispatcher() == number
+        kept(number)
     assert [record.getMessage() for record in caplog.records if "NUMBA_CACHE_DIR" in record.getMessage()] == [
         "no directory for machine code can be written, so every process compiles for up to a minute: set "
         "NUMBA_CACHE_DIR to a directory that can"
     ]
 
 
-def compiled(number: int) -> tuple[int, int]:
-    """Return the value of a newly made rule, which is `number`, and how often it was loaded from disk."""
-    rule = returning(number)
-    dispatcher = keep_rule(numba.njit(rule), rule)
-    dispatcher.compile(())
-    return dispatcher(), sum(dispatcher.stats.cache_hits.values())
-
-
 @pytest.mark.parametrize(
-    "what", ["cut", "empty", "a changed byte", "another version", "another processor", "a directory"]
+    "change",
+    [
+        lambda path, patch: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path, patch: path.write_bytes(b""),
+        lambda path, patch: path.write_bytes(bytes(byte ^ (at == 999) for at, byte in enumerate(path.read_bytes()))),
+        lambda path, patch: path.unlink() or path.mkdir(),
+        lambda path, patch: patch.setattr(machine_code, "VERSIONS", (machine_code.VERSIONS[0], "another Python")),
+        lambda path, patch: patch.setattr(JITCPUCodegen, "magic_tuple", lambda self: ("x86_64", "another", "")),
+    ],
+    ids=["cut", "empty", "a changed byte", "a directory", "another version", "another processor"],
 )
-def test_a_file_that_is_not_what_this_process_would_write_is_compiled_again(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_file_that_is_not_what_this_process_would_write_is_compiled_again(change, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    assert [compiled(3), compiled(3)] == [(3, 0), (3, 1)]
+    assert [is_loaded(3), is_loaded(3)] == [False, True]
     (path,) = tmp_path.rglob("*.machinecode")
-    content = path.read_bytes()
-    match what:
-        case "cut":
-            path.write_bytes(content[:-1])
-        case "empty":
-            path.write_bytes(b"")
-        case "a changed byte":
-            path.write_bytes(content[:999] + bytes([content[999] ^ 1]) + content[1000:])
-        case "a directory":
-            path.unlink()
-            path.mkdir()
-        case "another version":
-            monkeypatch.setattr(machine_code, "VERSIONS", (machine_code.VERSIONS[0], "another Python"))
-        case "another processor":
-            monkeypatch.setattr("numba.core.codegen.JITCPUCodegen.magic_tuple", lambda _: ("x86_64", "another", ""))
-    assert compiled(3) == (3, 0)
-    assert compiled(3)[0] == 3
+    change(path, monkeypatch)
+    assert not is_loaded(3)
+    kept(3)
 
 
 @pytest.mark.slow
 def test_a_kernel_cached_by_numba_is_compiled_when_a_table_changes(tmp_path: Path):
     cached = HELPERS.replace("@kernel", "import tables\n@kernel(cache=True)").replace("+ 1", "+ 1 + tables.LAST")
-    for name, text in {**FILES, "helpers.py": cached}.items():
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, helpers=cached)
     assert processes(tmp_path)[0].split()[1] == "18"
-    (tmp_path / "tables.py").write_text(TABLES.replace("LAST = 0", "LAST = 1"))
+    write_files(tmp_path, helpers=cached, tables=TABLES.replace("LAST = 0", "LAST = 1"))
     assert processes(tmp_path)[0].split()[1] == "17"
 
 
 @pytest.mark.slow
 def test_what_was_compiled_before_plyzero_was_imported_is_not_kept(tmp_path: Path):
-    before = "import numba\n@numba.njit\ndef f(x):\n    return x + 1\nf(1)\n"
+    before = "import numba\n@numba.njit\ndef f(x):\n    return x + 1\n"
     after = (
         "from plyzero.rules.machine_code import keep_rule\ndef rule(x):\n    return f(x)\n"
-        "kept = keep_rule(numba.njit(rule), rule)\nkept.compile((numba.int64,))"
+        "keep_rule(numba.njit(rule), rule).compile((numba.int64,))\nprint('compiled')"
     )
-    (tmp_path / "program.py").write_text(before + after)
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert not list(tmp_path.rglob("*.machinecode"))
-    (tmp_path / "program.py").write_text(before.replace("f(1)\n", "") + after)
-    subprocess.run([sys.executable, "program.py"], cwd=tmp_path, env=environment, check=True)
-    assert len(list(tmp_path.rglob("*.machinecode"))) == 1
+    for between, kept_files in (("f(1)\n", 0), ("", 1)):
+        (tmp_path / "program.py").write_text(before + between + after)
+        assert processes(tmp_path, program="import program") == ["compiled"]
+        assert len(list(tmp_path.rglob("*.machinecode"))) == kept_files
+
+
+def in_child(question: Callable[[], object]) -> str:
+    """Return the answer of a forked process."""
+    read, write = os.pipe()
+    if not (child := os.fork()):
+        os.write(write, repr(question()).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    return os.read(read, 99).decode()
 
 
 def test_a_function_is_compiled_by_one_process_while_others_compile_other_functions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(machine_code, "WAIT_SECONDS", 0.1)
+
+    def locked() -> list[bool]:
+        bytes_ = [machine_code._byte_of(each) for each in ("one", "two")]
+        return [machine_code._wait_for_lock(machine_code._lock_file(tmp_path), byte) for byte in bytes_]
+
     with machine_code._alone_on_machine(tmp_path, "one"), machine_code._alone_on_machine(tmp_path, "one"):
-        if not (child := os.fork()):
-            locked = [
-                machine_code._wait_for_lock(machine_code._lock_file(tmp_path), byte) for byte in bytes_of("one", "two")
-            ]
-            os._exit(locked != [False, True])
-        assert os.waitpid(child, 0)[1] == 0
-    if not (child := os.fork()):
-        os._exit(not machine_code._wait_for_lock(machine_code._lock_file(tmp_path), *bytes_of("one")))
-    assert os.waitpid(child, 0)[1] == 0
-
-
-def bytes_of(*functions: str) -> list[int]:
-    return [machine_code._byte_of(each) for each in functions]
+        assert in_child(locked) == "[False, True]"
+    assert in_child(locked) == "[True, True]"
 
 
 def test_a_forked_process_gives_other_numbers():
-    read, write = os.pipe()
-    if not (child := os.fork()):
-        os.write(write, str(next(FunctionIdentity._unique_ids)).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert abs(int(os.read(read, 99)) - next(FunctionIdentity._unique_ids)) > 2**32
-
-
-def returning(number: int) -> Callable[[], int]:
-    def rule() -> int:
-        return number
-
-    return rule
+    number = int(in_child(lambda: next(FunctionIdentity._unique_ids)))
+    assert abs(number - next(FunctionIdentity._unique_ids)) > 2**32

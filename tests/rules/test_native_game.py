@@ -17,14 +17,15 @@ from plyzero.check.agreement import COMPILED_LAWS, agreement_with
 from plyzero.check.laws import GameTrace
 from plyzero.check.violations import GAME_LAWS, GameLaws, find_violation, laws_of, play_until_violation
 from plyzero.errors import UserError
-from plyzero.rules.catalog import GameSpec, load_game
-from plyzero.rules.game import Outcome
+from plyzero.rules.catalog import load_game
+from plyzero.rules.game import Game, Outcome
 from plyzero.rules.native_game import NativeGame
 from plyzero.run.replay import check_rules
-from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform
+from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Uniform
 from plyzero.search.slots import search
 from plyzero.settings import SearchSettings, Settings
-from tests.helpers.cli import plyzero, plyzero_process
+from tests.helpers import toys
+from tests.helpers.cli import plyzero, plyzero_process, refused
 from tests.helpers.compiling import COUNT_COMPILED
 from tests.helpers.dice import Race
 from tests.helpers.runs import SMALL, play_segment, records_by_seed, small_run
@@ -128,16 +129,16 @@ def make_game(folder: Path, *changes: tuple[str, str], state: str = "") -> Path:
     return compile_c(source, folder / "libconnect_four.so")
 
 
-def fresh(folder: Path, name: str = "native_four:ConnectFour") -> GameSpec:
+def fresh(folder: Path) -> Game:
     """Load the game in `folder` as if no other test had loaded a module of this name."""
-    sys.modules.pop(name.partition(":")[0], None)
+    sys.modules.pop("native_four", None)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        return load_game(name)
+        return load_game("native_four:ConnectFour").start
 
 
 @pytest.fixture
-def four(tmp_path: Path) -> GameSpec:
+def four(tmp_path: Path) -> Game:
     make_game(tmp_path)
     return fresh(tmp_path)
 
@@ -146,31 +147,36 @@ def four(tmp_path: Path) -> GameSpec:
 def example(tmp_path_factory: pytest.TempPathFactory) -> type[NativeGame]:
     folder = tmp_path_factory.mktemp("example")
     make_game(folder)
-    found = type(fresh(folder).start)
-    assert issubclass(found, NativeGame)
-    return found
+    return type(fresh(folder))
 
 
-def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def native(library: Path, start: Game) -> NativeGame:
+    """Return the game in `library` with the sizes of another one."""
+    names = "State num_actions num_chances observation_shape max_plies max_score action_names roll_names"
+    sizes = {name: getattr(start, name) for name in names.split()}
+    return type("Native", (NativeGame,), {"library": library, **sizes})()
+
+
+def check_same(native: NativeGame, compiled: Game, evaluate: Evaluate, settings: Settings = SETTINGS) -> None:
+    """Check that the rules agree, and that the games of self-play are the same byte for byte."""
+    law = agreement_with(lambda: compiled)
+    assert find_violation(lambda: native, games=5, extra_laws=[law]) is None
+    one, other = (records_by_seed(start, settings, evaluate, count=4) for start in (native, compiled))
+    assert one == other
+
+
+def check(folder: Path) -> subprocess.CompletedProcess[str]:
     """Check the game in `folder`; what pytest prints when a child process crashes is left out."""
     sys.modules.pop("native_four", None)
     faulthandler.disable()
     try:
-        return plyzero("check", "native_four:ConnectFour", "--games", "1", *arguments, cwd=folder)
+        return plyzero("check", "native_four:ConnectFour", "--games", "1", cwd=folder)
     finally:
         faulthandler.enable(sys.__stderr__)
 
 
-def test_self_play_games_are_byte_for_byte_those_of_the_included_game(example: type[NativeGame]):
-    native, included = (
-        records_by_seed(start, SETTINGS, Uniform(7), count=4) for start in (example(), load_game("connect-four").start)
-    )
-    assert native == included
-
-
-def test_the_example_keeps_the_laws_and_agrees_with_the_included_game(four: GameSpec):
-    law = agreement_with(lambda: load_game("connect-four").start)
-    assert find_violation(lambda: four.start, games=3, extra_laws=[law]) is None
+def test_the_example_keeps_the_laws_and_its_games_are_byte_for_byte_those_of_the_included_game(example):
+    check_same(example(), load_game("connect-four").start, Uniform(7))
 
 
 def test_the_laws_of_a_native_game_are_a_class_of_tests(example: type[NativeGame]):
@@ -180,42 +186,16 @@ def test_the_laws_of_a_native_game_are_a_class_of_tests(example: type[NativeGame
 
 
 def test_dice_work_as_in_a_compiled_game(tmp_path: Path):
-    compile_c(C_OF_RACE, tmp_path / "librace.so")
-
-    class NativeRace(NativeGame):
-        library = tmp_path / "librace.so"
-        State, action_names, roll_names = Race.State, Race.action_names, Race.roll_names
-        num_actions, num_chances, observation_shape, max_plies = 2, 4, (2, 11, 1), 14
-
-    assert find_violation(NativeRace, games=10, extra_laws=[agreement_with(Race)]) is None
-    native, compiled = (records_by_seed(start, SETTINGS, Uniform(2), count=4) for start in (NativeRace(), Race()))
-    assert native == compiled
+    check_same(native(compile_c(C_OF_RACE, tmp_path / "librace.so"), Race()), Race(), Uniform(2))
 
 
 def test_points_work_as_in_a_compiled_game(tmp_path: Path):
-    compile_c(C_OF_HARVEST, tmp_path / "libharvest.so")
-
-    class NativeHarvest(NativeGame):
-        library = tmp_path / "libharvest.so"
-        State, final_planes = CompiledHarvest.State, 0
-        num_actions, observation_shape, max_plies, max_score = 3, (3, 1, 1), 6, 6
-
-    class WithoutBoard(CompiledHarvest):
-        final_planes = 0
-
-    assert find_violation(NativeHarvest, games=5, extra_laws=[agreement_with(WithoutBoard)]) is None
+    start = toys.variant(CompiledHarvest, final_planes=0)()
     weighted = SETTINGS.model_copy(update={"search": SearchSettings(score_weight=0.5)})
-    native, compiled = (
-        records_by_seed(start, weighted, Counted(6), count=4) for start in (NativeHarvest(), WithoutBoard())
-    )
-    assert native == compiled
-    compile_c(C_OF_HARVEST.replace("plyzero_score", "plyzero_points"), tmp_path / "libother.so")
-
-    class Lacking(NativeHarvest):
-        library = tmp_path / "libother.so"
-
+    check_same(native(compile_c(C_OF_HARVEST, tmp_path / "libharvest.so"), start), start, Counted(6), weighted)
+    library = compile_c(C_OF_HARVEST.replace("plyzero_score", "plyzero_points"), tmp_path / "libother.so")
     with pytest.raises(UserError, match="has no function plyzero_score"):
-        Lacking()
+        native(library, start)
 
 
 @pytest.mark.skipif(not shutil.which("rustc"), reason="rules in Rust need rustc")
@@ -230,33 +210,29 @@ def test_the_example_in_rust_makes_a_game(tmp_path: Path):
         num_actions, observation_shape, max_plies = 3, (21, 1, 1), 21
 
     assert find_violation(RustNim, games=3) is None
-    position = RustNim()
-    while position.outcome() is None:
-        position = position.play(0)
-    assert position.outcome() == Outcome(winner=0)  # who takes the last of 21
+    assert toys.after(RustNim(), " ".join("0" * 21)).outcome() == Outcome(winner=0)  # who takes the last of 21
 
 
 def test_the_functions_are_called_without_compiled_code_too(tmp_path: Path):
     make_game(tmp_path)
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", PLAYED], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("False 0 1\n", "")
+    assert process(tmp_path, NUMBA_DISABLE_JIT="1") == b"False 0 1\n"
+
+
+def process(folder: Path, program: str = PLAYED, content: bytes = b"", **environment: str) -> bytes:
+    """Return what a process of its own prints, which finds the game in `folder`."""
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{folder}"} | environment
+    return subprocess.run([sys.executable, "-c", program], input=content, env=environment, stdout=-1, check=True).stdout
 
 
 @pytest.mark.slow
 def test_a_second_process_compiles_nothing_and_a_third_calls_the_library_that_was_built_again(tmp_path: Path):
-    def process() -> str:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
-        return subprocess.run(
-            [sys.executable, "-c", PLAYED], cwd=tmp_path, env=environment, stdout=-1, text=True, check=True
-        ).stdout
-
+    played = functools.partial(process, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
     make_game(tmp_path)
-    assert [process(), process()] == ["True 0 1\n", "False 0 1\n"]
+    assert [played(), played()] == [b"True 0 1\n", b"False 0 1\n"]
     make_game(tmp_path, ("s->result = s->to_play", "s->result = 1 - s->to_play"), ("] = 1;", "] = 3;"))
-    assert process() == "True 1 3\n"
+    assert played() == b"True 1 3\n"
     make_game(tmp_path)
-    assert process() == "False 0 1\n"  # the first one's code, which is still there
+    assert played() == b"False 0 1\n"  # the first one's code, which is still there
 
 
 def test_two_libraries_in_one_process_keep_their_own_rules(tmp_path: Path, example: type[NativeGame]):
@@ -273,38 +249,30 @@ def uniform_and_seen(seen: set[float], batch: EvaluationBatch) -> Evaluation:
     return Uniform(7)(batch)
 
 
-def test_a_library_that_is_built_again_is_not_mixed_with_the_one_in_use(tmp_path: Path):
-    make_game(tmp_path)
-    start = fresh(tmp_path).start.play(3)
+def test_a_library_that_is_built_again_is_not_mixed_with_the_one_in_use(tmp_path: Path, four: Game):
+    start = four.play(3)
     make_game(tmp_path, ("] = 1;", "] = 3;"))
     with pytest.raises(UserError, match="has been built again since this process loaded it: start the process again"):
-        type(start)()
+        type(four)()
     assert start.play(0).observe().max() == 1
     make_game(tmp_path)
-    assert type(start)().play(0).observe().max() == 1
+    assert type(four)().play(0).observe().max() == 1
 
 
-def test_a_position_is_pickled_and_played_on_in_another_process(tmp_path: Path):
-    make_game(tmp_path)
-    start = fresh(tmp_path).start
-    position = start.play(3).play(3)
+def test_a_position_is_pickled_and_played_on_in_another_process(tmp_path: Path, four: Game):
+    position = four.play(3).play(3)
     content = pickle.dumps(position)
     assert len(content) < 1000
-    assert pickle.loads(content).play(2).key() == position.play(2).key()
     code = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read()).play(2).key().hex())"
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path}"}
-    done = subprocess.run([sys.executable, "-c", code], input=content, env=environment, stdout=-1, check=True)
-    assert done.stdout.decode().strip() == position.play(2).key().hex()
+    assert process(tmp_path, code, content).decode().strip() == position.play(2).key().hex()
 
 
-def test_rules_that_have_changed_are_noticed_by_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    make_game(tmp_path)
-    game = type(fresh(tmp_path).start)
+def test_rules_that_have_changed_are_noticed_by_a_run(tmp_path: Path, four: Game, monkeypatch: pytest.MonkeyPatch):
     run = small_run(tmp_path / "r", "native_four:ConnectFour")
     play_segment(run, full=60)
     check_rules(run)
     source = (EXAMPLE / "connect_four.c").read_text().replace("count >= 4", "count >= 3")
-    monkeypatch.setattr(game, "library", compile_c(source, tmp_path / "libthree.so"))
+    monkeypatch.setattr(type(four), "library", compile_c(source, tmp_path / "libthree.so"))
     with pytest.raises(UserError, match="are not those that made the games"):
         check_rules(replace(run, game=load_game("native_four:ConnectFour")))
 
@@ -314,6 +282,12 @@ PLAY, PLIES = "void plyzero_play(void *state, int32_t action) {", "s->plies++;"
 LEGAL = "column < COLUMNS; column++) mask"
 OBSERVE = "void plyzero_observe(const void *state, float *planes) {"
 END = "s->to_play = 1 - s->to_play;"
+REMEMBERED = [
+    (PLAY, f"static State last;\n{PLAY} if (((State *)state)->plies) *(State *)state = last;"),
+    (END, f"{END} last = *s;"),
+]
+PACKED = ("typedef struct {", "typedef struct __attribute__((packed)) { void *made;")
+ALLOCATED = [STDLIB, PACKED, (PLIES, f"{PLIES} s->made = malloc(8);")]
 
 
 @pytest.mark.parametrize(
@@ -324,35 +298,22 @@ END = "s->to_play = 1 - s->to_play;"
         ([(PLIES, f"{PLIES} s->board[-1][6] = 1;")], "", "play_makes_a_new_position", "writes to byte -1 of the state"),
         ([("] = 1;", "] = s->board[7][0];")], "", "state_has_all", "observe() differs"),
         ([(PLAY, f"static int all;\n{PLAY}"), (PLIES, "s->plies = ++all;")], "", "state_has_all", "different states"),
-        (
-            [(OBSERVE, f"static float seen;\n{OBSERVE}"), ("] = 1;", "] = seen++;")],
-            "",
-            "state_has_all",
-            "the same state answers differently",
-        ),
-        (
-            [
-                (PLAY, f"static State last;\n{PLAY} if (((State *)state)->plies) *(State *)state = last;"),
-                (END, f"{END} last = *s;"),
-            ],
-            *("", "state_has_all", "two games with the same moves have different states"),
-        ),
-        (
-            [
-                *(STDLIB, ("typedef struct {", "typedef struct __attribute__((packed)) { void *made;")),
-                (PLIES, f"{PLIES} s->made = malloc(8);"),
-            ],
-            *('("made", "i8"), ', "state_has_all", "without pointers"),
-        ),
+        ([(OBSERVE, f"static float seen;\n{OBSERVE}"), ("] = 1;", "] = seen++;")], "", "state_has_all", "same state "),
+        (REMEMBERED, "", "state_has_all", "two games with the same moves have different states"),
+        (ALLOCATED, '("made", "i8"), ', "state_has_all", "without pointers"),
     ],
     ids=["planes", "mask", "state", "read beyond", "counter", "observations", "last position", "pointer"],
 )
 def test_check_finds_functions_that_leave_their_bytes(tmp_path: Path, changes, state, law, words):
     make_game(tmp_path, *changes, state=state)
-    start = fresh(tmp_path).start.as_plain_python()
+    start = fresh(tmp_path).as_plain_python()
     laws = [each for each in laws_of(start) if each in (*GAME_LAWS, *COMPILED_LAWS)]
     found = play_until_violation(GameTrace(lambda: start), laws, lambda legal: legal[-1])
     assert (found.law.name, words in found.what) == (law, True), found
+
+
+def is_refused(done: subprocess.CompletedProcess[str], words: str) -> None:
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines()), words in done.stderr) == (2, "", 1, True), done
 
 
 CRASH = "*(volatile int *)0 = 1;"
@@ -374,17 +335,13 @@ LIBRARY = "of libconnect_four.so ends the process with"
 )
 def test_check_says_in_one_sentence_which_function_ends_the_process(tmp_path: Path, changes, words):
     make_game(tmp_path, *changes)
-    done = check(tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert words in done.stderr
+    is_refused(check(tmp_path), words)
 
 
 def test_check_says_which_function_has_called_exit(tmp_path: Path):
     make_game(tmp_path, STDLIB, (PLIES, f"if (s->plies > 3) exit(3); {PLIES}"))
     done = plyzero_process("check", "native_four:ConnectFour", "--games", "1", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"{LIBRARY} exit code 3 in the state ([[" in done.stderr
+    is_refused(done, f"{LIBRARY} exit code 3 in the state ([[")
 
 
 def test_check_prints_the_broken_law_that_the_trial_has_found(tmp_path: Path):
@@ -412,11 +369,9 @@ def test_a_library_that_cannot_be_used_is_refused_in_one_sentence(tmp_path: Path
         (tmp_path / f"bad{number}.py").write_text(python)
         if content is not None:
             (tmp_path / f"lib{number}_four.so").write_bytes(content)
-        done = plyzero("check", f"bad{number}:ConnectFour", cwd=tmp_path)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"plyzero: cannot create bad{number}:ConnectFour: ")
-        assert words in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+        found = refused("check", f"bad{number}:ConnectFour", cwd=tmp_path)
+        assert found.startswith(f"plyzero: cannot create bad{number}:ConnectFour: ")
+        assert words in found
 
 
 def test_a_rule_in_the_class_of_a_native_game_is_refused():

@@ -1,4 +1,4 @@
-"""OpenSpiel's games: what is refused, what the players see, and that the rules are those of plyzero's own games."""
+"""OpenSpiel's games: what is refused, what the players see, dice, and that the rules are those of plyzero's own."""
 
 import copy
 import itertools
@@ -13,16 +13,19 @@ import numpy as np
 import pytest
 
 from games.hex import Hex
+from games.pig import Pig
 from plyzero.check.agreement import agreement_with
 from plyzero.check.violations import find_violation, laws_of
 from plyzero.errors import UserError
 from plyzero.rules.adapters import openspiel
 from plyzero.rules.catalog import load_game
+from plyzero.rules.chance import chances_of, is_chance, move_name, possible_moves
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.notation import play_named
 from plyzero.rules.random_game import PlayedGame, random_game
 from plyzero.rules.trial import Trial, look
 from tests.helpers.cli import shown
+from tests.helpers.toys import ROOT
 
 TURNED = (
     "amazons(board_size=6)",
@@ -48,6 +51,15 @@ def start_of(name: str) -> Game:
 
 def games_of(start: Game, count: int = 5) -> list[PlayedGame]:
     return [random_game(start, np.random.default_rng(seed)) for seed in range(count)]
+
+
+def first_move(position: Game) -> Game:
+    """Return the position after the first of the legal actions."""
+    return position.play(position.legal_actions()[0])
+
+
+def played_by_name(name: str, *moves: str) -> Game:
+    return play_named(start_of(name), moves)[0][-1]
 
 
 # --- names and parameters ---
@@ -109,11 +121,7 @@ def test_what_cannot_be_played_is_refused_in_one_sentence(name: str, message: st
     ("respect", "value", "reason"),
     [
         ("utility", openspiel.GameType.Utility.GENERAL_SUM, "one player may win what the other does not lose"),
-        (
-            "chance_mode",
-            openspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC,
-            "it does not give the probabilities of its rolls",
-        ),
+        ("chance_mode", openspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC, "it does not give the probabilities of its"),
         ("reward_model", openspiel.GameType.RewardModel.REWARDS, "it has rewards before the end"),
         ("provides_observation_tensor", False, "it has no observation tensor"),
     ],
@@ -132,9 +140,7 @@ def test_without_the_extra_the_message_has_the_command_that_installs_it(monkeypa
     monkeypatch.delattr("plyzero.rules.adapters.openspiel")
     monkeypatch.delitem(sys.modules, "plyzero.rules.adapters.openspiel")
     monkeypatch.setitem(sys.modules, "pyspiel", None)
-    with pytest.raises(
-        UserError, match=r"OpenSpiel is missing \(.*\): pip install 'plyzero\[openspiel\]' installs it$"
-    ):
+    with pytest.raises(UserError, match=r"OpenSpiel is missing \(.*\): pip install 'plyzero\[openspiel\]' installs"):
         load_game("openspiel:hex")
     assert "openspiel:hex(board_size=7): OpenSpiel is missing (" in shown("games")
 
@@ -142,9 +148,8 @@ def test_without_the_extra_the_message_has_the_command_that_installs_it(monkeypa
 def test_the_list_of_games_has_those_of_openspiel_that_can_be_played():
     listed = re.findall(r"openspiel:(\w+) +(.*?) *$", shown("games"), re.MULTILINE)
     assert dict(listed)["mnk"] == "k=5, m=15, n=15"
-    names = [name for name, _ in listed]
-    assert {"backgammon", "chess", "go", "hex", "othello", "pig", "shogi"} <= set(names)
-    assert not {"2048", "efg_game", "kuhn_poker", "misere"} & set(names)
+    assert {"backgammon", "chess", "go", "hex", "othello", "pig", "shogi"} <= dict(listed).keys()
+    assert not {"2048", "efg_game", "kuhn_poker", "misere"} & dict(listed).keys()
 
 
 # --- rules: the same as those of the games that plyzero includes ---
@@ -155,17 +160,16 @@ def test_the_list_of_games_has_those_of_openspiel_that_can_be_played():
     [("tic_tac_toe", "tic-tac-toe", [2, 1]), ("connect_four", "connect-four", [0, 1])],
 )
 def test_rules_and_pieces_are_those_of_the_included_game(name: str, native: str, own_and_other: list[int]):
-    start, other = start_of(name), load_game(native).start
-    assert (start.num_actions, start.max_plies) == (other.num_actions, other.max_plies)
+    start, included = start_of(name), load_game(native).start
+    assert (start.num_actions, start.max_plies) == (included.num_actions, included.max_plies)
     for game in games_of(start, 50):
-        other = load_game(native).start
-        for position, move in itertools.zip_longest(game.positions, game.moves):
+        others = itertools.accumulate(game.moves, lambda position, move: position.play(move), initial=included)
+        for position, other in zip(game.positions, others, strict=True):
             assert position.outcome() == other.outcome()
             assert position.legal_actions() == list(other.legal_actions())
-            if move is not None:
+            if position.outcome() is None:
                 assert position.to_play == other.to_play
                 assert np.array_equal(position.observe()[own_and_other], other.observe())
-                other = other.play(move)
 
 
 def test_rules_and_pieces_are_those_of_the_included_othello():
@@ -186,13 +190,9 @@ def test_rules_and_pieces_are_those_of_the_included_othello():
 
 
 def test_the_player_who_moves_first_is_player_0_whatever_openspiel_calls_them():
-    mate = ["f4", "e5", "g4", "Qh4#"]
-    position = start_of("chess")
-    for ply, move in enumerate(mate):
-        assert position.to_play == ply % 2
-        position = position.play(position.parse_action(move))
-    assert position.outcome() == Outcome(1)
-    assert position.legal_actions() == []
+    positions = play_named(start_of("chess"), ["f4", "e5", "g4", "Qh4#"])[0]
+    assert [position.to_play for position in positions[:4]] == [0, 1, 0, 1]
+    assert (positions[-1].outcome(), positions[-1].legal_actions()) == (Outcome(1), [])
 
 
 def test_returns_count_by_their_sign():
@@ -204,13 +204,11 @@ def test_returns_count_by_their_sign():
 
 @pytest.mark.parametrize(
     ("name", "first", "second"),
-    [("go(board_size=3)", "a1", "pass"), ("hex(board_size=3)", "a1", "c3"), ("connect_four", "x0", "o6")],
+    [("go(board_size=3)", "a1", "PASS"), ("hex(board_size=3)", "a1", "c3"), ("connect_four", "x0", "o6")],
 )
 def test_names_of_moves_do_not_begin_with_a_word_that_all_have_in_common(name: str, first: str, second: str):
-    start = start_of(name)
-    position = start.play(start.parse_action(first))
-    assert start.action_name(start.legal_actions()[0]) == first
-    assert position.parse_action(second) == position.legal_actions()[-1]
+    assert start_of(name).legal_names().split()[0] == first
+    assert played_by_name(name, first).legal_names().split()[-1] == second
 
 
 def test_hex_is_the_same_game_in_both_forms_by_the_names_of_its_moves():
@@ -245,7 +243,7 @@ def test_the_second_player_first_sees_and_may_play_what_the_first_player_did(nam
     start = start_of(name)
     position = start
     while position.to_play == 0:
-        position = position.play(position.legal_actions()[0])
+        position = first_move(position)
     assert start.observe()[own].any()
     assert np.array_equal(position.observe()[own], start.observe()[own])
     assert position.legal_actions() == start.legal_actions()
@@ -280,13 +278,12 @@ def test_own_stones_are_the_opponents_after_a_move_and_one_more(name: str, own: 
 def test_in_hex_both_players_connect_the_first_row_with_the_last(winner: int):
     position = start_of("hex(board_size=4)")
     moves = {winner: [0, 4, 8, 12], 1 - winner: [12, 13, 14, 11]}  # the first column; the last row, which does not win
-    for number in range(4):
-        for player in (0, 1):
-            if position.outcome() is None:
-                assert position.to_play == player
-                if player == winner and number:
-                    assert position.observe()[7, :number, 0].all()  # own stones that are connected with the first row
-                position = position.play(moves[player][number])
+    for number, player in itertools.product(range(4), (0, 1)):
+        if position.outcome() is None:
+            assert position.to_play == player
+            if player == winner and number:
+                assert position.observe()[7, :number, 0].all()  # own stones that are connected with the first row
+            position = position.play(moves[player][number])
     assert position.outcome() == Outcome(winner)
 
 
@@ -294,46 +291,36 @@ def test_in_hex_boards_that_are_not_square_are_not_turned():
     start = start_of("hex(num_rows=3, num_cols=5)")
     assert start._view.numbers is None
     after = start.play(start.parse_action("e2"))
-    assert after.observe()[5, 1, 4] == 1
-    assert after.observe()[-1].all()
+    assert after.observe()[5, 1, 4] == after.observe()[-1].min() == 1
 
 
 @pytest.mark.parametrize("name", ["twixt", "antichess", "hex(plain_obs_tensor=True)", "checkers(egocentric=True)"])
 def test_where_nothing_is_turned_the_last_plane_shows_the_player_to_move(name: str):
-    start = start_of(name)
-    after = start.play(start.legal_actions()[0])
-    behind = 3 if name.startswith("checkers") else 1
+    start, behind = start_of(name), 3 if name.startswith("checkers") else 1
     assert start.observation_shape[0] == start._state.get_game().observation_tensor_shape()[0] + behind
     assert not start.observe()[-1].any()
-    assert after.observe()[-1].all()
+    assert first_move(start).observe()[-1].all()
 
 
 def test_an_observation_that_openspiel_turns_is_not_turned_again():
-    start = start_of("connect_four(egocentric_obs_tensor=True)")
-    after = start.play(3)
+    after = start_of("connect_four(egocentric_obs_tensor=True)").play(3)
     assert after.observe()[:-1].argmax(axis=0)[0, 3] == after.play(2).observe()[:-1].argmax(axis=0)[0, 2]
 
 
 def test_a_tensor_alike_for_both_is_shown_with_a_turn_or_a_plane(monkeypatch):
     monkeypatch.setattr(openspiel.views, "MOVER_SEES", {"twixt"})
-    start = start_of("twixt(board_size=8)")  # given in full: not loaded before
-    assert start.play(start.legal_actions()[0]).observe()[-1].all()
+    assert first_move(start_of("twixt(board_size=8)")).observe()[-1].all()  # given in full: not loaded before
 
 
 def test_each_observation_is_an_array_of_its_own():
     for name in ("hex(board_size=4)", "twixt", "othello"):
-        start = start_of(name)
-        before = start.observe()
+        before = start_of(name).observe()
         kept = before.copy()
-        start.play(start.legal_actions()[0]).observe()
+        first_move(start_of(name)).observe()
         assert np.array_equal(before, kept)
 
 
 # --- what the tensor leaves out ---
-
-
-def played_by_name(name: str, *moves: str) -> Game:
-    return play_named(start_of(name), moves)[0][-1]
 
 
 def planes_behind(position: Game, count: int) -> list[float]:
@@ -370,8 +357,7 @@ def test_in_nine_mens_morris_a_plane_shows_whether_a_mill_is_to_be_answered_by_a
     position = played_by_name("nine_mens_morris", "0", "8", "1", "9", "2")
     assert "Capture time" in str(position)
     assert planes_behind(position, 3) == pytest.approx([1, 5 / 214, 0])
-    captured = position.play(position.legal_actions()[0])
-    assert planes_behind(captured, 3) == pytest.approx([0, 6 / 214, 1])
+    assert planes_behind(first_move(position), 3) == pytest.approx([0, 6 / 214, 1])
 
 
 def test_in_amazons_the_last_plane_shows_the_square_that_the_next_move_of_the_turn_depends_on():
@@ -381,18 +367,11 @@ def test_in_amazons_the_last_plane_shows_the_square_that_the_next_move_of_the_tu
             assert shown == ([move] if after.to_play == before.to_play else [])
 
 
-def test_the_planes_that_show_the_course_of_a_game_are_copied_with_a_position():
-    position = games_of(start_of("checkers"))[0].positions[30]
-    assert np.array_equal(pickle.loads(pickle.dumps(position)).observe(), position.observe())
-
-
 def test_what_a_tensor_leaves_out_otherwise_is_a_note_of_check(monkeypatch):
     monkeypatch.setitem(openspiel.views.OMITTED, "mnk", "the weather")
     out = shown("check", "openspiel:mnk(k=2, m=3, n=2)", "--games", "1")
-    assert (
-        "note: equal_observations_equal_futures is not checked: OpenSpiel's tensor leaves out the weather: the network "
-        "averages over it, the search does not"
-    ) in " ".join(out.split())
+    note = "note: equal_observations_equal_futures is not checked: OpenSpiel's tensor leaves out the weather: the"
+    assert f"{note} network averages over it, the search does not" in " ".join(out.split())
     assert set(openspiel.views.OMITTED) - {"mnk"} == {"banqi", "cursor_go", "hive", "quoridor"}
 
 
@@ -411,8 +390,7 @@ def test_games_that_are_cut_at_our_own_limit_of_plies_break_no_law():
 )
 def test_observations_of_0_and_1_are_stored_as_bool(name: str, dtype: type):
     start = start_of(name)
-    assert start.observation_dtype == dtype
-    assert start.play(start.legal_actions()[0]).observation_dtype == dtype
+    assert start.observation_dtype == first_move(start).observation_dtype == dtype
 
 
 @pytest.mark.parametrize(
@@ -433,10 +411,8 @@ def test_observations_of_0_and_1_are_stored_as_bool(name: str, dtype: type):
 )
 def test_symmetries_are_found_and_hold_in_other_games(name: str, count: int):
     start = start_of(name)
-    symmetries = start.symmetries()
-    assert len(symmetries) == count
     other = Trial(games := games_of(start, 20), [[look(position) for position in game.positions] for game in games])
-    assert len(other.proven(symmetries)) == count
+    assert len(start.symmetries()) == len(other.proven(start.symmetries())) == count
 
 
 def test_the_version_is_the_same_in_every_process():
@@ -446,17 +422,15 @@ def test_the_version_is_the_same_in_every_process():
 
 
 def test_long_games_are_cut_off():
-    assert (start_of("chess").max_plies, start_of("go(board_size=5)").max_plies) == (512, 50)
-    assert start_of("go").max_plies == 722  # OpenSpiel's own bound
+    names = ("chess", "go(board_size=5)", "go")  # the last is cut by OpenSpiel's own bound
+    assert [start_of(name).max_plies for name in names] == [512, 50, 722]
 
 
 # --- people and copies ---
 
 
 def test_names_that_differ_in_case_only_get_their_numbers():
-    position = start_of("chess")
-    for move in ["d4", "Nf6", "Bd2", "Ne4", "a3", "Nc3"]:
-        position = position.play(position.parse_action(move))
+    position = played_by_name("chess", "d4", "Nf6", "Bd2", "Ne4", "a3", "Nc3")
     captures = [name for name in position.legal_names().split() if "xc3" in name]
     assert {re.sub(r"/\d+$", "/number", name) for name in captures} == {"Nxc3", "bxc3/number", "Bxc3/number"}
     assert [position.action_name(position.parse_action(name)) for name in captures] == captures
@@ -473,15 +447,110 @@ def test_the_board_is_text_without_colours_and_more_than_one_line():
         assert len(text.splitlines()) >= 5
 
 
-@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda position: pickle.loads(pickle.dumps(position))])
-def test_a_position_can_be_copied(again):
-    position = games_of(start_of("hex(board_size=4)"))[0].positions[5]
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+@pytest.mark.parametrize(("name", "ply"), [("checkers", 30), ("chess(chess960=True)", 6)], ids=["jumps", "rolls"])
+def test_a_position_can_be_copied(name: str, ply: int, again):
+    position = games_of(start_of(name))[0].positions[ply]
     other = again(position)
     assert type(other) is type(position)
-    assert (other.key(), other.to_play, other.legal_actions()) == (
-        position.key(),
-        position.to_play,
-        position.legal_actions(),
-    )
-    assert np.array_equal(other.observe(), position.observe())
-    assert other.play(other.legal_actions()[0]).key() == position.play(position.legal_actions()[0]).key()
+    for one, two in ((position, other), (first_move(position), first_move(other))):
+        assert (two.key(), two.to_play, two.legal_actions()) == (one.key(), one.to_play, one.legal_actions())
+        assert np.array_equal(two.observe(), one.observe())
+
+
+# --- dice ---
+
+DICE = ("backgammon", "banqi", "einstein_wurfelt_nicht", "maedn", "pig", "yacht(num_dice=2)", "chess(chess960=True)")
+
+
+def played(name: str, seed: int) -> list[Game]:
+    return random_game(start_of(name), np.random.default_rng(seed)).positions
+
+
+@pytest.mark.parametrize("name", [*DICE, "pig(piglet=True)"])
+def test_probabilities_are_exactly_those_of_openspiel(name: str):
+    different = set()
+    for position in played(name, 1):
+        rolls = position._state.chance_outcomes() if position._state.is_chance_node() else []
+        given = position.chances()
+        assert {roll: given[roll] for roll in range(len(given)) if given[roll]} == dict(rolls)
+        assert len(given) in (0, position.num_chances)
+        assert is_chance(position) == bool(rolls)
+        assert position.to_play in (0, 1)
+        different |= {tuple(given)} if rolls else set()
+    # Backgammon's first roll is not a double, pieces leave banqi's sack, cubes are placed before the die is rolled.
+    assert (len(different) > 1) == name.startswith(("backgammon", "banqi", "einstein", "yacht"))
+
+
+def test_pig_is_the_included_pig():
+    rng, numbers = np.random.default_rng(0), re.compile(r"\d+")
+    ends_by_stopping = 0
+    for _ in range(20):
+        theirs, ours = start_of("pig(winscore=30)"), Pig(goal=30).as_plain_python()
+        while ours.outcome() is None:
+            assert theirs.outcome() is None
+            first, second, player, turn = map(int, numbers.findall(str(ours)))
+            assert list(map(int, numbers.findall(str(theirs))))[:3] == [first, second, turn]
+            assert chances_of(theirs).tolist() == chances_of(ours).tolist()
+            move = int(rng.choice(possible_moves(ours)))
+            name = move_name(ours, move)
+            if not is_chance(ours):
+                assert theirs.to_play == player
+                assert theirs.legal_names() == "roll stop"  # here there must be something to keep
+                assert ours.legal_names() == ("hold roll" if turn else "roll")
+                name = name.replace("hold", "stop")
+            by_name = {move_name(theirs, each): each for each in possible_moves(theirs)}
+            theirs = theirs.play(by_name[name])
+            ours = ours.play(move)
+        if theirs.outcome() is None:  # which needs the move stop
+            theirs = theirs.play(theirs.parse_action("stop"))
+            ends_by_stopping += 1
+        assert theirs.outcome() == ours.outcome()
+    assert ends_by_stopping > 0
+
+
+def test_backgammon_begins_with_a_roll_that_decides_who_moves_first():
+    start = start_of("backgammon")
+    assert (is_chance(start), start.num_chances) == (True, 36)
+    movers = {}
+    for roll in possible_moves(start):
+        name = start.roll_name(roll)
+        movers.setdefault(name[0], set()).add(start.play(roll).to_play)
+        assert re.fullmatch(r"[XO]_starts,_[1-6]{2}", name)
+    assert movers == {"X": {0}, "O": {1}}
+    after = start.play(1)
+    again = after.play(after.legal_actions()[0])
+    assert {again.roll_name(roll) for roll in possible_moves(again)} >= {"11", "12", "66"}
+    assert "-" not in after.legal_names()
+
+
+@pytest.mark.parametrize("name", ["chess(chess960=True)", "einstein_wurfelt_nicht", "yacht(num_dice=2)"])
+def test_who_moves_first_after_every_roll_is_player_0(name: str):
+    for seed in range(5):
+        assert next(each for each in played(name, seed) if not is_chance(each)).to_play == 0
+
+
+def test_the_network_sees_the_die_in_einstein_wurfelt_nicht():
+    for seed in range(3):
+        for before, after in itertools.pairwise(played("einstein_wurfelt_nicht", seed)[:-1]):
+            if is_chance(before) and not is_chance(after):
+                assert np.flatnonzero(after.observe()[-7:-1]).tolist() == [after.key()[-1]]
+
+
+def test_in_pig_a_plane_shows_the_plies():
+    positions = [each for each in played("pig", 0)[:-1] if not is_chance(each)]
+    assert [round(1000 * float(each.observe()[-2, 0, 0])) for each in positions] == list(range(len(positions)))
+
+
+def test_a_match_with_dice_is_played_by_name():
+    name = "openspiel:pig(winscore=5)"
+    assert name in shown("match", "mcts:2", "random", "--game", name, "--games", "2")
+
+
+def test_every_playable_game_can_be_loaded_and_is_in_the_table_of_games():
+    table = (ROOT / "benchmarks" / "results" / "openspiel.md").read_text()
+    assert re.findall(r"^\| openspiel:(\w+) v", table, re.MULTILINE) == sorted(openspiel.playable_games())
+    starts = {name: start_of(name) for name in sorted(openspiel.playable_games())}
+    assert all(start.outcome() is None and len(possible_moves(start)) for start in starts.values())
+    dice = (ROOT / "docs" / "games.md").read_text().partition("37 games")[2].partition(" have dice")[0]
+    assert re.findall(r"`(\w+)`", dice) == [name for name, start in starts.items() if start.num_chances]

@@ -9,15 +9,15 @@ from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.rules.game import Outcome
 from plyzero.rules.symmetry import turns_and_mirrors
 from plyzero.rules.trial import play_trial
+from tests.helpers.toys import variant
 
 PROPOSED = turns_and_mirrors((2, 3, 3))
 
 
 def test_with_the_symmetries_that_are_proven_come_their_products():
-    quarter_turn, reflection = PROPOSED[0], PROPOSED[3]
     trial = play_trial(TicTacToe(), plies=100)
-    assert len(trial.proven([quarter_turn])) == 3
-    proven = trial.proven([quarter_turn, reflection])
+    assert len(trial.proven(PROPOSED[:1])) == 3  # of a quarter turn
+    proven = trial.proven([PROPOSED[0], PROPOSED[3]])  # and of a reflection
     assert {each.actions.tobytes() for each in proven} == {each.actions.tobytes() for each in PROPOSED}
 
 
@@ -28,26 +28,16 @@ class LastRowDraws(TicTacToe):
         return Outcome(None) if self.board[6:9] in ((1, 1, 1), (2, 2, 2)) else super().outcome()
 
 
-class OneForbidden(TicTacToe):
-    """The first player may not begin in the first corner."""
-
-    def legal_actions(self):
-        return [action for action in super().legal_actions() if action or any(self.board)]
-
-
-class LookedAtFromTheLeft(TicTacToe):
-    """The observation counts stones from the left."""
-
-    observation_dtype = np.float32
-
-    def observe(self):
-        return np.cumsum(super().observe(), axis=2)
+legal = TicTacToe.legal_actions
+OneForbidden = variant(TicTacToe, legal_actions=lambda self: [each for each in legal(self) if each or any(self.board)])
+LookedAtFromTheLeft = variant(
+    TicTacToe, observation_dtype=np.float32, observe=lambda self: np.cumsum(TicTacToe.observe(self), axis=2)
+)
 
 
 @pytest.mark.parametrize("wrong", [LastRowDraws, OneForbidden, LookedAtFromTheLeft])
 def test_a_game_that_differs_in_outcomes_actions_or_observations_has_fewer(wrong: type[TicTacToe]):
-    proven = play_trial(wrong(), plies=100).proven(PROPOSED)
-    assert len(proven) == 1
+    assert len(play_trial(wrong(), plies=100).proven(PROPOSED)) == 1
 
 
 class CoinFirst(TicTacToe):
@@ -78,19 +68,9 @@ def test_rolls_stay_as_they_are_and_need_equal_chances():
     assert len(play_trial(CoinKnowsCorners(), plies=100).proven(PROPOSED)) == 1
 
 
-def test_the_checksum_is_that_of_the_chances_too():
-    class Unfair(CoinFirst):
-        odds = (0.5 + 1e-6, 0.5 - 1e-6)
-
-    assert play_trial(CoinFirst(), plies=100).checksum() != play_trial(Unfair(), plies=100).checksum()
-
-
 def test_nothing_is_proven_by_games_that_do_not_end():
-    class Endless(TicTacToe):
-        max_plies = 4
-
-    trial = play_trial(Endless(), plies=50)
-    assert trial.proven(PROPOSED) == ()
+    endless = variant(TicTacToe, max_plies=4)
+    assert play_trial(endless(), plies=50).proven(PROPOSED) == ()
 
 
 def test_a_trial_finds_whether_observations_are_binary():
@@ -98,8 +78,10 @@ def test_a_trial_finds_whether_observations_are_binary():
     assert not play_trial(LookedAtFromTheLeft(), plies=50).has_binary_observations()
 
 
-def test_the_checksum_is_that_of_the_rules_and_of_the_observation():
-    checksum = play_trial(TicTacToe(), plies=100).checksum()
-    assert play_trial(TicTacToe(), plies=100).checksum() == checksum
-    for other in (LastRowDraws, OneForbidden, LookedAtFromTheLeft):
-        assert play_trial(other(), plies=100).checksum() != checksum
+def test_the_checksum_is_that_of_the_rules_the_observation_and_the_chances():
+    unfair = variant(CoinFirst, odds=(0.5 + 1e-6, 0.5 - 1e-6))
+    for start, others in ((TicTacToe, (LastRowDraws, OneForbidden, LookedAtFromTheLeft)), (CoinFirst, (unfair,))):
+        checksum = play_trial(start(), plies=100).checksum()
+        assert play_trial(start(), plies=100).checksum() == checksum
+        for other in others:
+            assert play_trial(other(), plies=100).checksum() != checksum
