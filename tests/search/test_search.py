@@ -498,7 +498,7 @@ def test_visits_sum_to_the_simulations_and_the_policy_to_one_over_legal_moves(st
         assert (root.policy[root.q == -1] == 0).all()
 
 
-VISITS = st.just(0) | st.integers(0, 500)
+COUNTS = st.just(0) | st.integers(0, 500)
 
 
 @given(data=st.data(), n=st.integers(1, 12), kind=st.sampled_from([PUCT, GUMBEL]))
@@ -506,7 +506,7 @@ def test_the_policy_gives_nothing_to_a_move_known_to_lose_unless_all_do(data, n,
     def draw(element):
         return np.array(data.draw(st.lists(element, min_size=n, max_size=n)))
 
-    proven, visits = draw(st.sampled_from([PROVEN_LOSS, PROVEN_DRAW, PROVEN_WIN, UNPROVEN])), draw(VISITS)
+    proven, visits = draw(st.sampled_from([PROVEN_LOSS, PROVEN_DRAW, PROVEN_WIN, UNPROVEN])), draw(COUNTS)
     visits[(proven != UNPROVEN) & (visits == 0)] = 1
     q = np.where(proven != UNPROVEN, proven, draw(st.floats(-0.99, 0.99)))
     q[visits == 0] = nan
