@@ -36,7 +36,7 @@ from plyzero.ops.verify import restore
 from plyzero.run import adoption, journals
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run, create_run
-from plyzero.run.journals import Journal, list_journals
+from plyzero.run.journals import FRAME, MAGIC, Journal, list_journals
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS, by_beats
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.records import Games, JournalName
@@ -462,9 +462,11 @@ class Store(RuleBasedStateMachine):
             return
         at = int(part * (len(content) - 1))
         frames = self.frames.get(path.stem, [])
-        first = frames[0][1] if frames else len(content)
+        first = len(content)  # where games begin
+        if content.startswith(MAGIC) and len(content) >= FRAME.size:
+            first = min(first, FRAME.size + FRAME.unpack_from(content)[1])
         if how == "torn":
-            content += content[: max(1, int(part * first))]
+            content += content[: max(1, int(part * (first - 1)))]
         elif how == "cut":
             content = content[:at]
             self.excused.update(game for game, _, end in frames if end > at or at < first)
