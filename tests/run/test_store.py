@@ -345,7 +345,7 @@ class Store(RuleBasedStateMachine):
         if seal:
             worker.writer.seal_soon()
         self._do(worker, worker.work, trouble)
-        if not worker.met and not worker.writer.write_error:
+        if self._can(number) and not worker.writer.write_error:
             made = self.made_by[worker.name]
             assert self.seconds or made & self.acknowledged <= self.on_disk, "not synced"
 
