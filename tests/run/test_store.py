@@ -323,7 +323,7 @@ class Store(RuleBasedStateMachine):
     def trainer_can(self) -> bool:
         return self.trainer.alive and not self.trainer.paused
 
-    @rule(number=st.integers(0, 1), count=st.integers(1, 3), seal=st.sampled_from([True, True, False]), trouble=TROUBLE)
+    @rule(number=st.integers(0, 1), count=st.integers(1, 3), seal=st.booleans(), trouble=TROUBLE)
     def write(self, number: int, count: int, seal: bool, trouble: Trouble | None) -> None:
         """A worker finishes games, and writes them down."""
         worker = self.workers[number]
@@ -607,7 +607,8 @@ class Store(RuleBasedStateMachine):
         self.happened["games excused"] += len(self.excused)
         self.happened["games read"] += len(self.trainer.read)
         self.happened["segments"] += len(self.sealed)
-        states = sorted(name for name in files.list_names(self.run.trainer) if name.endswith(".pt"))[-2:]
+        states = sorted(name for name in files.list_names(self.run.trainer) if name.endswith(".pt"))
+        states = states[-1:] if self.rolled_back and not self.trainer.saved else states[-2:]
         while states:
             self.trainer.kill()
             self.trainer = self._new_trainer()
