@@ -380,7 +380,7 @@ class Store(RuleBasedStateMachine):
         if not self.workers[number].paused:
             self.write(number, 2, False, Trouble(at, "stops"))
         for _ in range(rounds):
-            self.clock.now += seconds
+            self._wait(seconds)
             if self.trainer_can:
                 self._maintain(trouble)
             trouble = None
@@ -660,10 +660,20 @@ HISTORIES: Final = {
         ("suspend", 0, "append: before it is checked", STALLED_SECONDS, 4, None),
         ("write", 0, 1, False, None),
     ),
+    "a worker is killed when it notices that its journal was taken": (
+        ("suspend", 0, "append: half", STALLED_SECONDS, 4, None),
+        ("write", 0, 1, False, Trouble(1, "killed")),
+    ),
+    "a worker is killed after it has gone on behind a journal that was taken": (
+        ("suspend", 0, "append: half", STALLED_SECONDS, 4, None),
+        ("write", 0, 2, False, None),
+        ("write", 0, 2, False, None),
+        ("end_worker", 0, "killed"),
+    ),
     "a worker sleeps for so long that its journal is sealed, read and removed": (
         ("write", 0, 2, False, None),
         ("suspend", 0, "append: half", GONE_SECONDS, 4, None),
-        ("let_time_pass", 3, GONE_SECONDS, True),
+        *(("write", 1, 2, True, None), ("read", 0.0, None, 1, None), ("maintain", 0.0, None)) * 4,
         ("write", 0, 1, True, None),
     ),
     "a game that was not acknowledged is in the journal of a killed worker": (
@@ -682,8 +692,8 @@ HISTORIES: Final = {
     ),
     "a segment appears although its writer is told that it does not": (
         ("write", 0, 2, True, Trouble("write: before it appears", "fails though done")),
+        ("write", 0, 2, True, Trouble("write: before the directory is synced", "fails")),
         ("write", 0, 1, False, None),
-        ("end_worker", 0, "killed"),
     ),
     "a worker is killed before it removes a journal that is sealed, which is cut": (
         ("write", 0, 3, True, Trouble("remove: before", "killed")),
