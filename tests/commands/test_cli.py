@@ -323,7 +323,7 @@ def test_the_games_of_a_match_are_saved_for_imitation_and_never_replace_a_file(t
 
 
 def process(name: str, state: str, **fields: float) -> dict[str, Any]:
-    """What is known of a process; its name may be followed by what is known of its life."""
+    """The state of a process, as `status` has it; its life may follow its name."""
     name, _, life = name.partition(" ")
     role = "trainer" if name == "trainer" else "selfplay"
     return {"name": name, "role": role, "state": state, "life": life or "ok", **fields}
@@ -364,7 +364,7 @@ def test_status_recommends_as_many_workers_as_the_trainer_can_use(trained: float
 
 
 def status_of(root: Path) -> tuple[dict[str, Any], str]:
-    """What `status` says to programs, and to people."""
+    """The output of `status`: the JSON for programs, and the text for people."""
     return json.loads(shown("status", "--run", str(root), "--json")), shown("status", "--run", str(root))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from plyzero.rules.chance import is_chance
 from plyzero.rules.compiled_game import ONGOING, CompiledGame
 from plyzero.rules.game import DRAW, Game, Outcome
-from tests.helpers.toys import Exact, all_positions
+from tests.helpers.toys import all_positions
 
 GOAL = 7
 CHANCES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)
@@ -180,10 +180,6 @@ class ManySided(Game):
 
     def observe(self):
         return np.zeros((1, 1, 1))
-
-
-Knowing = Exact
-"""The values of positions before a roll are expectations."""
 
 
 def decisions(start):

@@ -19,23 +19,18 @@ from plyzero.inference.remote_network import RemoteNetwork
 from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import reachable_observations
 from plyzero.run.directory import Run
-from plyzero.run.models import ModelName, publish_model
 from plyzero.run.records import Games
 from plyzero.search.evaluators import EvaluationBatch
 from selfplay.evaluated_games import EvaluatedGames
+from tests.helpers.learning import add_model
 from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until
-from trainer.export import untrained
-
-
-def publish(run: Run, step: int = 10, *, fence: int = 1) -> ModelName:
-    return publish_model(run.models, untrained(run), fence=fence, step=step)
 
 
 def ready_run(root: Path, game: str = "tic-tac-toe", *options: str) -> Run:
     """A run with the model of step 10."""
     run = small_run(root, game, *options)
-    publish(run)
+    add_model(run, 10)
     return run
 
 

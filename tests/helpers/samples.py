@@ -11,7 +11,7 @@ from trainer.targets import Samples, make_samples
 
 
 def samples_of(games: Games, start: Game | None = None) -> Samples:
-    """What is learned of games; with `start`, points and final boards as well."""
+    """The samples that training makes from games; with `start`, they include points and final boards."""
     return make_samples(games, search=SearchSettings(), trainer=TrainerSettings(), start=start)
 
 

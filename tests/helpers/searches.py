@@ -18,7 +18,7 @@ both_kinds = pytest.mark.parametrize("kind", KINDS)
 def result_of(
     position: Game, evaluate: Evaluate, simulations: int, kind: str = "gumbel", **settings: Any
 ) -> SearchResult:
-    """What a search without noise finds."""
+    """The result of a search without noise."""
     made = SearchSettings(algorithm=kind, **settings)
     return search([position], evaluate, simulations=simulations, settings=made)[0]
 

@@ -23,7 +23,8 @@ from plyzero.run.models import ModelName
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.testing import EvaluatorContract
 from selfplay.evaluated_games import EvaluatedGames
-from tests.helpers.inference import ask, batch_of, connected, finished, publish, ready_run, refusal, same_games, server
+from tests.helpers.inference import ask, batch_of, connected, finished, ready_run, refusal, same_games, server
+from tests.helpers.learning import add_model
 from tests.helpers.runs import playing, small_run
 from tests.helpers.surroundings import wait_until
 
@@ -81,7 +82,7 @@ def test_answers_go_on_while_a_newer_model_is_loaded(run: Run, monkeypatch: pyte
 
     monkeypatch.setattr(model_loader, "load_model", load_slowly)
     with connected(run, deadline_seconds=5) as (remote, _, _):
-        publish(run, 20)
+        add_model(run, 20)
         assert begun.wait(60)
         try:
             for _ in range(20):
@@ -189,7 +190,7 @@ def test_no_model_yet_is_one_sentence_and_the_first_model_ends_it(tmp_path: Path
         assert not remote.is_ready
         assert "there is no model yet; workers play without one until it comes" in caplog.text
         assert remote.send(batch_of(run)).answer() is None
-        publish(run)
+        add_model(run, 10)
         wait_until(lambda: remote.refresh() or remote.is_ready)
         remote(batch_of(run))
         assert ask(address, "ModelReady", name=wire.model_name(run)).ready
@@ -227,7 +228,7 @@ def test_wrong_requests_are_refused_with_one_sentence(run: Run):
 
 def test_an_evaluator_of_another_run_is_refused_and_no_move_is_recorded_as_its(run: Run, tmp_path: Path, caplog):
     other = small_run(tmp_path / "other")  # of the same game, with another network
-    publish(other, 70)
+    add_model(other, 70)
     with server(other) as (address, batcher), ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
         remote = RemoteNetwork(address, run, retry_seconds=0.01)
         games = finished(EvaluatedGames(run, itertools.count(), watch, remote), 8)
@@ -249,7 +250,7 @@ def test_an_evaluator_of_a_fork_is_refused_while_it_has_a_model_that_the_run_has
     with server(fork) as (address, _):
         remote = RemoteNetwork(address, run)
         assert remote.send(batch_of(run)).answer().step == 10
-        name = publish(fork, 20, fence=2)
+        name = add_model(fork, 20, fence=2)
         while (answer := remote.send(batch_of(run)).answer()) is not None:
             assert answer.step == 10
         assert f"its answer names '{name}', which is no model of the run; evaluating here" in caplog.text
@@ -327,7 +328,7 @@ def test_a_server_that_goes_is_replaced_by_this_process_until_it_comes_back(run:
             games.refresh()
             stamps |= {int(step) for each in games.run() for step in each.positions["model_step"]}
         assert stamps <= {0, 10}  # 0: random opening moves
-        publish(run, 30)
+        add_model(run, 30)
         with server(run, port=int(address.rpartition(":")[2])) as (_, batcher):
             while not batcher.evaluations or not batcher.label or remote.step != 30:
                 games.refresh()

@@ -20,7 +20,7 @@ from plyzero.run.directory import Run, plan_run
 from plyzero.run.metrics import read_heartbeats
 from plyzero.run.models import publish_model
 from tests.helpers.buckets import new_prefix
-from tests.helpers.inference import publish
+from tests.helpers.learning import add_model
 from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until
 
@@ -108,7 +108,7 @@ def only_version(model: Path) -> str | None:
 def test_the_newest_model_of_a_run_is_the_version_with_its_step(run: Run, kept: Path):
     for step in (10, 20, 15):
         fence = 2 if step == 15 else 1  # a trainer that went back to an older state
-        name = publish(run, step, fence=fence)
+        name = add_model(run, step, fence=fence)
         wait_until(lambda step=step: only_version(kept) == str(step))
         assert visible(kept) == {f"{step}/model.onnx": (run.models / str(name)).read_bytes()}
     publish_model(run.models, b"no model", fence=3, step=30)
@@ -151,7 +151,7 @@ def test_the_configuration_is_that_of_the_game(run: Run):
 def test_a_repository_that_cannot_be_written_is_one_warning_and_is_tried_again(run: Run, kept: Path, caplog):
     wait_until(kept.parent.exists)
     kept.write_text("a file")
-    publish(run)
+    add_model(run, 10)
     wait_until(lambda: "cannot be written, the model before stays in use" in caplog.text)
     kept.unlink()
     wait_until(lambda: only_version(kept) == "10")

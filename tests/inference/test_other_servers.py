@@ -22,7 +22,8 @@ from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
 from plyzero.run.models import list_models
 from plyzero.search.evaluators import EvaluationBatch
-from tests.helpers.inference import batch_of, other_server, publish, ready_run, same_games
+from tests.helpers.inference import batch_of, other_server, ready_run, same_games
+from tests.helpers.learning import add_model
 from tests.helpers.ports import free_ports
 
 ROOT = Path(__file__).parent.parent.parent
@@ -79,7 +80,7 @@ def test_a_server_without_bits_gets_numbers_and_its_version_is_a_step(run: Run):
         assert plain.requests[0].model_name == f"connect-four_v1_{run.id.text}"
         assert not plain.requests[0].parameters  # none that only plyzero knows
         for fence in (2, 3):
-            publish(run, 15, fence=fence)
+            add_model(run, 15, fence=fence)
         plain.version = "15"
         remote(batch_of(run))
         assert (remote.fence, remote.step) == (3, 15)  # the newest of that step
@@ -201,7 +202,7 @@ def test_nvidia_triton_answers_while_versions_come_and_go(tmp_path: Path, run: R
         same_games(run, remote, 10)
         caplog.clear()
         for fence, step in ((1, 20), (1, 30), (2, 25)):  # the last one of a trainer that went back
-            name = publish(run, step, fence=fence)
+            name = add_model(run, step, fence=fence)
             network, deadline = load_newest(run.models, run.game), time.monotonic() + 60
             while remote.label != str(name):
                 assert time.monotonic() < deadline, log.read_text(errors="replace")[-3000:]

@@ -129,7 +129,7 @@ def test_a_run_without_games_and_one_whose_volume_fails_are_not_refused(folder: 
 
 
 ASKED: Counter[str] = Counter()
-"""How often rules are asked, by question."""
+"""The number of calls of each method of the rules."""
 
 
 def count_question(_: Game, question: str, *action: int) -> None:

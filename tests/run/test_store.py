@@ -646,7 +646,7 @@ HAPPENS = (
     *("Worker killed", "Worker stops", "Worker fails", "Worker fails though done", "Trainer killed", "Trainer stops"),
     *("journals sealed", "journals torn", "segments away", "segments damaged", "games read again", "power failures"),
 )
-"""What must happen in a long run of the machine, which says nothing otherwise."""
+"""Events that a long run of the machine must contain: without them it would prove nothing."""
 
 
 HISTORIES: Final = {

@@ -9,9 +9,9 @@ from plyzero.run.segments import read_segment
 from plyzero.search.slots import SearchSlots
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings, TrainerSettings
 from selfplay.step import luck_of_roll
-from tests.helpers.dice import Knowing, PlainRace, Race, Tosses, decisions
+from tests.helpers.dice import PlainRace, Race, Tosses, decisions
 from tests.helpers.runs import bytes_of, games_by_seed, play_segment, replay, small_run
-from tests.helpers.toys import Hashed, solve
+from tests.helpers.toys import Exact, Hashed, solve
 from trainer.targets import mixed_targets, value_targets
 
 with_and_without = pytest.mark.parametrize("all_rolls", [False, True])
@@ -71,7 +71,7 @@ def test_the_luck_of_the_rolls_at_a_node_has_the_mean_0_whatever_the_search_thin
 def test_with_exact_values_the_target_is_the_value_itself():
     """Its variance is 0: in each game, at each position, whatever was rolled later."""
     start, memo = Tosses(), {}
-    games = played(start, 200, Knowing(1), all_rolls=True)
+    games = played(start, 200, Exact(1), all_rolls=True)
     lines = replay(start, games)
     expected = [solve(position, memo) for line in lines for position in line[:-1]]
     found = value_of(value_targets(games.games, games.positions, 0.0, 0.9, games.luck))
@@ -86,7 +86,7 @@ def test_with_exact_values_the_target_is_the_value_itself():
 @with_and_without
 @pytest.mark.parametrize(("start", "actions"), [(Race(), 2), (Tosses(), 1)], ids=["race", "tosses"])
 def test_luck_taken_out_leaves_the_mean_and_lowers_the_variance(start, actions, all_rolls):
-    games = played(start, 1500, Knowing(actions), all_rolls=all_rolls)
+    games = played(start, 1500, Exact(actions), all_rolls=all_rolls)
     luck, result = total_luck(games), results_of(games)
     assert luck.mean() == pytest.approx(0, abs=4 * luck.std() / np.sqrt(len(luck)))
     assert (result - luck).std() < (0.6 if all_rolls else 0.8) * result.std()

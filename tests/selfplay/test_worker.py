@@ -172,7 +172,7 @@ def test_a_game_longer_than_it_may_be_is_given_up_and_has_no_outcome():
 
 
 ASKED: Counter[tuple[str, tuple[int, ...]]] = Counter()
-"""What the rules are asked, by question and the moves so far."""
+"""The number of calls of the rules, by method and by the moves so far."""
 
 
 def count(position: Branching, question: str, *action: int) -> None:

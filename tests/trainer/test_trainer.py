@@ -116,7 +116,7 @@ def test_a_network_with_policy_planes_is_small():
 
 
 def wrong_by(content: bytes, observations: np.ndarray, *, logits_off: float = 0.0, wdl_off: float = 0.0) -> Evaluation:
-    """What ONNX Runtime answers, off by a share of the largest logit, or in the probabilities."""
+    """An answer of ONNX Runtime with an error added, to a logit as a share of the largest one, or to a probability."""
     logits, wdl = run_on_cpu(content, observations)
     logits[0, 0] += logits_off * np.abs(logits).max()
     wdl[0, 0] += wdl_off
