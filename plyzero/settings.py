@@ -8,7 +8,7 @@ from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from plyzero.setting_types import MAX_INTEGER, MAX_SIMULATIONS, ClassName, FunctionName, Opponents, Until, parse_until
+from plyzero.setting_types import MAX_INTEGER, MAX_SIMULATIONS, ClassName, FunctionName, Opponents, Until
 
 MAX_MODEL_BYTES: Final = (1 << 31) - 1
 """Largest size of an ONNX file, in bytes, which the format itself sets."""
@@ -342,13 +342,6 @@ class Settings(SettingsSection):
                 f"{4 * trainer.batch_size}: the trainer could never collect enough positions for its steps"
             )
         return self
-
-    @property
-    def measured_opponents(self) -> tuple[str, ...]:
-        """The opponents of ratings, with that of `budget.until`."""
-        wanted = parse_until(self.budget.until)[2] if self.budget.until else None
-        opponents = self.rating.opponents
-        return opponents if wanted is None or wanted in opponents else (*opponents, wanted)
 
     @property
     def bootstrap_credit(self) -> float:

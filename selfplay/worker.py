@@ -24,7 +24,7 @@ from selfplay.replay_writer import ReplayWriter
 if TYPE_CHECKING:
     from plyzero.inference.remote_network import RemoteNetwork
 
-LOG_SECONDS: Final = 60.0  # between two log lines about progress
+LOG_SECONDS: Final = 30.0  # between two log lines about progress
 RESIGNATIONS: Final = ("resigned_games", "tested_resignations", "false_resignations")
 """Fields of a worker's lines and heartbeat, with `selfplay.resign_below`."""
 

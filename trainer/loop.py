@@ -22,11 +22,11 @@ from plyzero import __version__
 from plyzero.files import interval
 from plyzero.machine import usable_cores
 from plyzero.run.adoption import Adoption
-from plyzero.run.budget import BEST, describe_end, describe_left, find_reached, note_rating
+from plyzero.run.budget import Confirmation, describe_end, describe_left, find_reached, note_confirmation
 from plyzero.run.directory import Run
 from plyzero.run.lease import Lease
 from plyzero.run.metrics import TRAINER, EventFile, Heartbeat, NewLines, Rate, append_line, first_beat, select_scalars
-from plyzero.run.models import list_models, publish_model
+from plyzero.run.models import CONFIRMED, list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName
 from plyzero.threads import repeating
@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS: Final = 1.0  # between two listings of the store
 MAINTAIN_SECONDS: Final = 10.0  # between two calls of `maintain`
-LOG_SECONDS: Final = 30.0  # without a new model, after which progress is logged
+LOG_SECONDS: Final = 30.0  # between two rows about progress in the log
 FIRST_SAVE_SECONDS: Final = 60.0  # between two states before there is a model; later each model has one
 SAVE_SECONDS: Final = 40.0  # for which a trainer that ends retries to save its state
 CURSOR_ENTRIES: Final = 1000  # largest number of incarnations in the heartbeat, which stays small
@@ -93,7 +93,6 @@ def run_trainer(
                 trainer.train_step()
             if trainer.publish_is_due(waiting=missing > 0):
                 trainer.publish()
-                next_log = time.monotonic() + LOG_SECONDS
             elif missing:
                 stop.wait(0.2)
                 trainer.waited += time.monotonic() - now
@@ -128,6 +127,7 @@ class Trainer(Learner):
         self.parts = make_parts(run.game, run.settings)
         super().__init__(self.parts.network, self.parts.loss, run.settings.trainer, found, halves_on_cpu=devices == 1)
         about = {"host": socket.gethostname(), "pid": os.getpid(), "plyzero": __version__}
+        self._heartbeat = heartbeat
         self.lease = wait_for(lambda: Lease(run.trainer, about), "trainer/")
         self.rng = np.random.default_rng(run.seed)
         self.window = Window(run.game.start)
@@ -144,7 +144,7 @@ class Trainer(Learner):
         self.games, self.positions, self.waited, self.minutes = 0, 0, 0.0, 0.0
         self._ingested_at: float | None = None  # with a game
         self._ratings = NewLines(run.metrics / "rating.jsonl")
-        self._best: dict[str, dict[str, float]] = {field: {} for field in BEST.values()}
+        self._confirmed: dict[str, Confirmation] = {}
         self._loss_sums = torch.zeros(2)  # policy and value loss, summed since the last published model
         self._summed_steps = 0
         self._is_first = not wait_for(lambda: list_models(run.models), "models/")
@@ -189,7 +189,9 @@ class Trainer(Learner):
     def ingest(self) -> None:
         """Add every new segment to window and ledger, each once and in its writer's order."""
         games_before = self.games
-        for name, games in self.replay_reader.read_new():
+        for name, games in self.replay_reader.read_new(enough=lambda: bool(self.reached())):
+            if self._heartbeat:  # to read a long backlog is progress
+                self._heartbeat.beat(self.describe_process("reading games"))
             self._add_to_window(name, games)
             self.diagnostics.record(name, games)
             self.games += len(games.games)
@@ -205,17 +207,18 @@ class Trainer(Learner):
         self._ingested_at = now if before is not None or self.games > games_before else None
         with self._file_errors.skipping(self.run.metrics, "cannot be read"):
             for line in self._ratings.read():
-                note_rating(self._best, line, games=self.run.settings.rating.games)
+                note_confirmation(self._confirmed, line)
 
     def reached(self) -> str:
         """Return the part of the budget that is reached; "" if none, or if there is no model yet and steps are left."""
         budget = self.run.settings.budget
         has_steps_left = budget.steps is None or self.step < budget.steps
-        return "" if self._is_first and has_steps_left else find_reached(budget, self._progress())
+        found = None if self._is_first and has_steps_left else find_reached(budget, self._progress())
+        return found.text if found else ""
 
     def _progress(self) -> dict[str, object]:
         done = {"step": self.step, "games": self.games, "positions": self.positions, "minutes": round(self.minutes, 2)}
-        return {**done, **self._best}
+        return {**done, CONFIRMED: self._confirmed}
 
     def missing_positions(self) -> int:
         """Return how many more positions must be generated before the next step; 0 = train now."""
@@ -367,6 +370,7 @@ class Trainer(Learner):
             "role": "trainer",
             "state": state,
             **self._progress(),
+            "budget": self.run.settings.budget.model_dump(exclude_none=True),
             "bootstrap_positions": self.ledger.bootstrap,
             "generated_positions": self.ledger.generated,
             "trained_positions": self.ledger.trained,

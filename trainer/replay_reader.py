@@ -49,13 +49,15 @@ class ReplayReader:
         self._refused: set[SegmentName] = set()  # damaged, and could not be moved to quarantine
         self._file_errors = FileErrors(clock=clock)
 
-    def read_new(self) -> Iterator[tuple[SegmentName, Games]]:
-        """Yield every new segment.
+    def read_new(self, *, enough: Callable[[], bool] = lambda: False) -> Iterator[tuple[SegmentName, Games]]:
+        """Yield every new segment, until there is `enough`, which is asked before each.
 
         The cursor moves past a segment when the next one is requested: a segment whose caller failed is read again.
         """
         for incarnation, segments in self._new_segments().items():
             for name in segments:
+                if enough():
+                    return
                 expected = self.cursor.get(incarnation, 0)
                 late = name.sequence < expected
                 if late and not is_skipped(self.skipped, name):

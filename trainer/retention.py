@@ -14,6 +14,7 @@ from plyzero.files import TEMPORARY, Room, free_room, list_files, list_names, mo
 from plyzero.run.directory import Run
 from plyzero.run.journals import list_journals
 from plyzero.run.liveness import GONE_SECONDS, LivenessMonitor
+from plyzero.run.metrics import last_line
 from plyzero.run.models import ModelName, best_model, model_of, select_models
 from plyzero.run.segments import list_segments
 from plyzero.volume_errors import FileErrors
@@ -125,6 +126,7 @@ class Retention:
         heartbeats = self.monitor.heartbeats
         used = {model_of(heartbeats[name]) for name in heartbeats if self.monitor.liveness(name) != "gone"}
         with suppress(UserError), self._file_errors.skipping(self._run.metrics, "cannot be read"):
+            used.add(model_of(last_line(self._run.metrics / "rating.jsonl") or {}))  # which may play on
             self._best = best_model(self._run.models, self._run.metrics)
         return {name for name in (*used, self._best) if name}
 

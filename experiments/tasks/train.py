@@ -152,7 +152,7 @@ def _run_train(*arguments: str) -> None:
 
 def _ratings(run: RunDirectory) -> Iterator[tuple[str, MatchResult]]:
     """Yield each measured model with its result against the last opponent, which is the strongest."""
-    for model, counts in read_scores(run.metrics):
+    for model, counts, _ in read_scores(run.metrics):
         yield str(model), MatchResult(*[*counts.values()][-1])
 
 

@@ -155,6 +155,9 @@ class LogOptions(NamedTuple):
     """The options of a process that others start."""
 
     log_format: Annotated[Literal["text", "json"], typer.Option(help="Lines of text, or of JSON objects.")] = "text"
+    stopped_code: Annotated[
+        int, typer.Option(min=0, max=125, help="Exit code if it is stopped before the run is over, for Kubernetes.")
+    ] = 0
     until_end_of_input: Annotated[bool, typer.Option("--until-end-of-input", hidden=True)] = False
 
 

@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack, closing, redirect_stdout, suppress
+from contextlib import ExitStack, closing, nullcontext, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -32,6 +32,7 @@ from plyzero.commands.common import (
 from plyzero.errors import UserError, cut, plain
 
 if TYPE_CHECKING:
+    from plyzero.inference.remote_network import RemoteNetwork
     from plyzero.run.directory import Run
 
 
@@ -56,16 +57,19 @@ def selfplay(
 
     worker = re.sub(r"[^a-z0-9_]", "_", (name or socket.gethostname()).lower())[:32]
     with redirect_stdout(BoundedOutput(sys.stdout)), ExitStack() as starting:
-        starting.enter_context(ending_at_once(stop))
-        if not evaluator:
-            run_worker(opened, name=worker, stop=stop, on_ready=starting.close)
-            return
-        from plyzero.inference.remote_network import RemoteNetwork
-
-        if opened.settings.search.score_weight:
-            raise UserError("--evaluator sends no scores, which search.score_weight needs: leave out one of the two")
-        with closing(RemoteNetwork(evaluator, opened)) as remote:
+        starting.enter_context(ending_at_once(stop, code=logs.stopped_code))
+        with closing(_connect(evaluator, opened)) if evaluator else nullcontext() as remote:
             run_worker(opened, name=worker, stop=stop, evaluator=remote, on_ready=starting.close)
+    _end(opened, stop, logs)
+
+
+def _connect(evaluator: str, run: Run) -> RemoteNetwork:
+    """Return the network of an evaluator. Raises UserError if the run needs what an evaluator does not send."""
+    from plyzero.inference.remote_network import RemoteNetwork
+
+    if run.settings.search.score_weight:
+        raise UserError("--evaluator sends no scores, which search.score_weight needs: leave out one of the two")
+    return RemoteNetwork(evaluator, run)
 
 
 @with_groups
@@ -91,11 +95,12 @@ def trainer(
     from trainer.loop import run_trainer
 
     with ExitStack() as starting:
-        starting.enter_context(ending_at_once(stop))
+        starting.enter_context(ending_at_once(stop, code=logs.stopped_code))
         if reproducible:
             _train_in_turns(opened, stop=stop, ready=starting.close)
         else:
             run_trainer(opened, device=device, devices=devices, stop=stop, ready=starting.close)
+    _end(opened, stop, logs)
 
 
 def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None]) -> None:
@@ -159,6 +164,7 @@ def rate(run: RunOption, *, new: RunOptions, logs: LogOptions) -> None:
     with suppress(OSError):
         os.nice(19)  # workers and trainer come first
     run_rater(opened, stop=stop)
+    _end(opened, stop, logs)
 
 
 @with_groups
@@ -181,7 +187,7 @@ def evaluator(
     new: RunOptions,
     logs: LogOptions,
 ) -> None:
-    """Evaluate positions for the self-play workers of a run, with its newest model, until it is stopped."""
+    """Evaluate positions for the self-play workers of a run, with its newest model, until it is stopped or over."""
     require("onnx", "onnxruntime", "grpc")
     opened, stop = _begin_role(run, new, logs)
     from plyzero.inference.evaluation_server import run_evaluator
@@ -192,6 +198,7 @@ def evaluator(
         run_evaluator(opened, host=host, port=port, **batches)
     else:
         keep_repository(opened, repository, **batches)
+    _end(opened, stop, logs)
 
 
 def _end_if_done(run: Run) -> None:
@@ -201,6 +208,14 @@ def _end_if_done(run: Run) -> None:
     if done := read_done(run):
         logging.getLogger(__name__).info("done: %s", done)
         raise typer.Exit
+
+
+def _end(run: Run, stop: threading.Event, logs: LogOptions) -> None:
+    """End this command with the exit code of a process that was stopped, if it was and the run is not over."""
+    from plyzero.run.budget import read_done
+
+    if logs.stopped_code and stop.is_set() and not read_done(run):
+        raise typer.Exit(logs.stopped_code)
 
 
 def _begin_role(
@@ -218,7 +233,7 @@ def _begin_role(
 
     check_scratch(run, new.scratch)
     set_up_logging(logs.log_format)
-    with ending_at_once(stop):
+    with ending_at_once(stop, code=logs.stopped_code):
         if is_trainer:
             wait_for(lambda: check_continues(run, new.options), str(run))
         opened = wait_for(lambda: new.open(run, partial(check_new_run, trainer=is_trainer)), str(run))

@@ -78,8 +78,9 @@ def train(
         from plyzero.ops import supervisor
         from plyzero.ops.rating import Rater, only_rater
         from plyzero.ops.sizes import check_sizes
-        from plyzero.run.budget import read_done
+        from plyzero.run.budget import how_to_continue
         from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
+        from plyzero.run.metrics import TRAINER, read_heartbeat
         from plyzero.run.models import list_models
         from plyzero.run.replay import check_rules
 
@@ -122,7 +123,8 @@ def train(
                 on_message=screen.message,
             )
         ended = "stopped and saved" if stop.is_set() else "saved"
-        again = "the same command" + " with a larger budget" * bool(read_done(opened))
+        beat = read_heartbeat(opened.workers / f"{TRAINER}.json")
+        again = f"the same command {how_to_continue(opened, beat)}".rstrip()
         if supervisor.Messages(screen.message).unless_error(lambda: list_models(opened.models)):
             screen.line(f"{ended}. To continue: {again}. To play: plyzero play {quote(game)} --run {run}")
         else:

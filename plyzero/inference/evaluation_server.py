@@ -20,6 +20,7 @@ from plyzero.inference import wire
 from plyzero.inference.batcher import Batcher, NoModelError
 from plyzero.inference.mailboxes import serving_mailboxes
 from plyzero.network.model_loader import ModelWatch
+from plyzero.run.budget import EndOfRun
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
 
@@ -37,7 +38,7 @@ log = logging.getLogger(__name__)
 def run_evaluator(
     run: Run, *, host: str, port: int, max_batch: int, wait_seconds: float, threads: int, stop: threading.Event
 ) -> None:
-    """Serve until `stop` is set. Raises UserError if the address cannot be used.
+    """Serve until `stop` is set or the run is over. Raises UserError if the address cannot be used.
 
     max_batch:    number of positions with which a batch leaves at once.
     wait_seconds: time after which it leaves with fewer.
@@ -61,9 +62,12 @@ def run_evaluator(
 
         with serving(run, batcher, host=host, port=port, name=name) as bound:
             log.info("evaluates %s on %s:%d, at most %d positions at once", run.game.name, host, bound, max_batch)
-            while not stop.wait(0.5):
+            end = EndOfRun(run)
+            while not (stop.wait(0.5) or end.reached()):
                 heartbeat.beat(describe("serving" if batcher.label else "waiting for the first model"))
         heartbeat.beat(describe("stopped"), force=True)
+    if done := end.reached():
+        log.info("END, %s reached", done)
 
 
 @contextmanager

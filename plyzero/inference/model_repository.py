@@ -6,7 +6,9 @@ Triton's documentation: user_guide/model_repository.md, model_configuration.md, 
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +20,7 @@ from plyzero.inference import wire
 from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import INPUT, LOGITS, WDL
 from plyzero.rules.game import Game
+from plyzero.run.budget import EndOfRun
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import ModelName, max_model_bytes, read_model
@@ -26,13 +29,16 @@ from plyzero.volume_errors import FileErrors, explain
 MODEL_FILE: Final = "model.onnx"
 """Name of the file that Triton expects in the directory of a version."""
 
+LAST_SECONDS: Final = 5.0
+"""Time for which the last models of a run that is over are published, in seconds."""
+
 log = logging.getLogger(__name__)
 
 
 def keep_repository(
     run: Run, repository: Path, *, max_batch: int, wait_seconds: float, threads: int, stop: threading.Event
 ) -> None:
-    """Publish every newer model of `run` in a model repository until `stop` is set.
+    """Publish every newer model of `run` in a model repository until `stop` is set or the run is over.
 
     A model is loaded and tested here before Triton sees it. While it cannot be written, the one before stays, and this
     is tried again. Raises UserError if `repository` is no directory and cannot become one.
@@ -59,7 +65,10 @@ def keep_repository(
 
     with ModelWatch.of(run, threads=threads) as watch:
         log.info("keeps the newest model of %s in %s", run.game.name, repository / name)
-        while not stop.is_set():
+        end, last_look = EndOfRun(run), math.inf
+        while not stop.is_set() and time.monotonic() < last_look:
+            if end.reached():  # its last model was published before
+                last_look = min(last_look, time.monotonic() + LAST_SECONDS)
             if network := watch.newer():
                 newest = ModelName.parse(network.label)
             if newest and newest != published and file_errors.is_due(repository):
@@ -74,6 +83,8 @@ def keep_repository(
             beat(file_errors.summary or ("keeps a model repository" if published else "waiting for the first model"))
             watch.wait(0.5)
     beat("stopped", force=True)
+    if done := end.reached():
+        log.info("END, %s reached", done)
 
 
 def triton_config(name: str, start: Game, *, max_batch: int, wait_seconds: float) -> str:

@@ -61,8 +61,8 @@ def stop_on_end_of_input(stop: threading.Event) -> None:
 
 
 @contextmanager
-def ending_at_once(stop: threading.Event) -> Iterator[None]:
-    """While the block runs, end this process with exit code 0 as soon as `stop` is set.
+def ending_at_once(stop: threading.Event, *, code: int = 0) -> Iterator[None]:
+    """While the block runs, end this process with exit code `code` as soon as `stop` is set.
 
     For a start that has nothing to save yet, and that may last a minute: compiling cannot be interrupted otherwise.
     """
@@ -70,7 +70,7 @@ def ending_at_once(stop: threading.Event) -> Iterator[None]:
     def look() -> None:
         if stop.is_set():
             log.info("stopped while it started; there is nothing to store")
-            os._exit(0)
+            os._exit(code)
 
     with repeating(look, 0.1, name="start"):
         yield

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Final, NamedTuple
 
@@ -18,14 +19,15 @@ from plyzero.network.onnx_network import Network
 from plyzero.ops.failures import describe_error
 from plyzero.play.match import play_match, random_openings
 from plyzero.play.players import Bot, Player, find_player
-from plyzero.play.ratings import MatchResult
+from plyzero.play.ratings import Estimate, MatchResult, Z
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
-from plyzero.run.budget import read_done
+from plyzero.run.budget import Confirmation, budget_of_trainer, find_done, measured_opponents, read_done
 from plyzero.run.directory import Run
 from plyzero.run.lease import hold
-from plyzero.run.metrics import EventFile, Heartbeat, append_line, last_line
-from plyzero.run.models import ModelName, list_models, model_of
+from plyzero.run.metrics import TRAINER, EventFile, Heartbeat, append_line, last_line, read_heartbeat
+from plyzero.run.models import CONFIRMED, ModelName, list_models, model_of
+from plyzero.setting_types import parse_until
 from plyzero.threads import Thread
 from plyzero.volume_errors import FileErrors
 
@@ -35,19 +37,31 @@ MATCH_SECONDS: Final = 20.0
 MAX_MATCH_SECONDS: Final = 90.0
 """Time in seconds after which a match is given up, because not even two games are finished."""
 
+MOST_GAMES: Final = 400
+"""Number of further games after which a condition of the budget is decided by their mean, in place of its interval."""
+
+PART_GAMES: Final = 20
+"""Number of further games between two looks at their interval."""
 
 log = logging.getLogger(__name__)
 
 
 class Rating(NamedTuple):
-    """The step of a published model, and opponent -> result of its games against it."""
+    """The step of a published model, and opponent -> result of its games against it.
+
+    confirmation: of the condition of the budget, which these games were played to confirm.
+    """
 
     step: int
     scores: dict[str, MatchResult]
+    confirmation: Confirmation | None = None
 
     def __str__(self) -> str:
         found = (f"{result} in {result.games} games against {opponent}" for opponent, result in self.scores.items())
-        return f"step {self.step} scores {', '.join(found)}"
+        scores = f"step {self.step} scores {', '.join(found)}"
+        if self.confirmation is None:
+            return scores
+        return f"{scores}, played because it had reached {self.confirmation['first']:.2f} before"
 
 
 @contextmanager
@@ -74,12 +88,16 @@ def run_rater(run: Run, *, stop: threading.Event) -> None:
         while result := rater.poll():
             log.log(logging.INFO if isinstance(result, Rating) else logging.WARNING, "%s", result)
 
+    last: ModelName | None = None  # of a run that is over, which is tried once
     with only_rater(run), closing(Rater(run, share=1.0)) as rater:
         while not stop.wait(1.0):
             report_ratings()
             with file_errors.skipping(run.root, "cannot be read"):
                 done, name = read_done(run), rater.unmeasured()
-                if name:
+                if done and rater.is_confirming:
+                    rater.close()
+                elif name and name != last:
+                    last = name if done and not rater.is_busy else None
                     rater.offer(name, now=bool(done))
                 elif done and not rater.is_busy:
                     report_ratings()
@@ -92,7 +110,10 @@ def run_rater(run: Run, *, stop: threading.Event) -> None:
 class Rater:
     """Measures models against fixed opponents in a thread, for at most a `share` of the time.
 
-    doing: a sentence while a model is being measured, otherwise None.
+    A model that reaches the condition of the budget, which may have been luck, plays on until that is decided.
+
+    doing:         a sentence while a model is being measured, otherwise None.
+    is_confirming: whether the model that is being measured plays on to confirm the condition of the budget.
     """
 
     def __init__(self, run: Run, *, share: float = 0.1, clock: Callable[[], float] = time.monotonic) -> None:
@@ -103,6 +124,7 @@ class Rater:
         self._results: deque[Rating | str] = deque()
         self._events = EventFile(run.tensorboard / "rating")
         self.doing: str | None = None
+        self.is_confirming = False
 
     @property
     def is_busy(self) -> bool:
@@ -132,16 +154,19 @@ class Rater:
         self._stopping.clear()
 
     def _rate(self, name: ModelName) -> None:
-        began, pause = self._clock(), 0.0
+        began, pause, took = self._clock(), 0.0, 0.0
         scores: dict[str, MatchResult] = {}
         self.doing = f"loading step {name.step} to measure it"
         try:
             network = load_model(self._run.models, name, self._run.game, run_id=self._run.id)
-            for opponent in self._run.settings.measured_opponents:
+            budget = budget_of_trainer(self._run, read_heartbeat(self._run.workers / f"{TRAINER}.json"))
+            for opponent in measured_opponents(self._run.settings.rating, budget):
                 self.doing = f"measuring step {name.step} against {opponent}"
                 scores[opponent] = self._play(opponent, network)
-            self._results.append(Rating(step=name.step, scores=scores))
-            self._write_down(name, scores)
+            self._report(name, Rating(step=name.step, scores=scores))
+            took = self._clock() - began
+            if confirmed := self._confirm(network, scores):
+                self._report(name, confirmed)
         except (_StoppedError, FileNotFoundError):
             pass  # cancelled, or removed meanwhile: the next one is measured
         except _SlowError as error:
@@ -150,50 +175,129 @@ class Rater:
             pause = 300.0  # seconds before the next one begins
             self._results.append(f"step {name.step} is not measured: {describe_error(error, self._run.game)}")
         finally:
-            took = self._clock() - began
+            took = took or self._clock() - began
             self._next_start = self._clock() + max(pause, took * (1 - self._share) / self._share)
-            self.doing = None
+            self.doing, self.is_confirming = None, False
 
-    def _write_down(self, name: ModelName, scores: dict[str, MatchResult]) -> None:
+    def _report(self, name: ModelName, rating: Rating) -> None:
+        """Write a rating down, and let `poll` return it."""
+        self._results.append(rating)
+        scores = rating.scores
         self._events.add(name.step, {f"score/{opponent}": result.score for opponent, result in scores.items()})
         counts = {opponent: [result.wins, result.draws, result.losses] for opponent, result in scores.items()}
         points = {opponent: round(each.points, 3) for opponent, each in scores.items() if each.points is not None}
-        line = {"model": str(name), "scores": counts} | ({"points": points} if points else {})
+        line: dict[str, object] = {"model": str(name), "scores": counts}
+        line |= {"points": points} if points else {}
+        line |= {CONFIRMED: rating.confirmation} if rating.confirmation else {}
         try:
             append_line(self._run.metrics / "rating.jsonl", line)
         except OSError as error:
             self._results.append(f"the scores of step {name.step} are not written to rating.jsonl: {error.strerror}")
 
+    def _confirm(self, network: Network, scores: Mapping[str, MatchResult]) -> Rating | None:
+        """Return the rating of further games, if a condition of the budget was reached and the training goes on."""
+        beat = read_heartbeat(self._run.workers / f"{TRAINER}.json")
+        until = budget_of_trainer(self._run, beat).until
+        if not until or find_done(self._run, beat):
+            return None
+        kind, least, opponent = parse_until(until)
+        first = _estimate(scores[opponent], kind) if opponent in scores else None
+        if first is None or first.value < least:
+            return None
+        self.is_confirming = True
+        match = _Match(self._run, opponent, network, games=MOST_GAMES, seed=1, check=self._check_stopped)
+        result = MatchResult(0, 0, 0)
+        while True:
+            result += match.play(PART_GAMES)
+            found = _estimate(result, kind)
+            assert found is not None
+            has_all = result.games >= MOST_GAMES
+            reached = found.low >= least or (has_all and found.value >= least)
+            self.doing = (
+                f"step {network.step} has reached {kind} {first.value:.2f} against {opponent} and plays on: "
+                f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f}) in {result.games} more games"
+            )
+            if reached or has_all or found.high < least:
+                break
+        confirmation = Confirmation(
+            quantity=f"{kind} against {opponent}",
+            least=least,
+            first=round(first.value, 4),
+            value=round(found.value, 4),
+            low=round(found.low, 4),
+            high=round(found.high, 4),
+            games=result.games,
+            reached=reached,
+        )
+        return Rating(step=network.step, scores={opponent: result}, confirmation=confirmation)
+
+    def _check_stopped(self, *_: object) -> None:
+        if self._stopping.is_set():
+            raise _StoppedError
+
     def _play(self, opponent: str, network: Network) -> MatchResult:
-        settings, start = self._run.settings.rating, self._run.game.start
-        rng = np.random.default_rng([self._run.seed, network.step])
+        """Return the result of as many games as there is time for, two at least."""
         began: float | None = None
 
         def check(*_: object) -> None:
-            if self._stopping.is_set():
-                raise _StoppedError
+            self._check_stopped()
             if began is not None and self._clock() - began > MAX_MATCH_SECONDS:
                 raise _SlowError(f"two games against {opponent} take more than {MAX_MATCH_SECONDS:.0f} s")
 
-        learned = Bot.from_network(network, simulations=settings.simulations, search={"solver_nodes": 0})
-        bot = _Checked(learned, check)
-        other = _Checked(find_player(opponent, self._run.game, rng), check)
-        openings = random_openings(start, min(4, start.max_plies // 5), rng, count=(settings.games + 1) // 2)
-        for player in (bot, other):  # the first search loads compiled code, whose time must not count
-            player.choose_all([first_decision(start)])
+        wanted = self._run.settings.rating.games
+        match = _Match(self._run, opponent, network, games=wanted, check=check)
         began = self._clock()
-        results: list[MatchResult] = []
-        played, games = 0, 2
+        result, games = MatchResult(0, 0, 0), 2
         while games:
-            left = openings[played // 2 :]
-            results.append(play_match(bot, other, start, games=games, rng=rng, openings=left, on_progress=check))
-            played += games
+            result += match.play(games)
             took = self._clock() - began
-            affordable = int((MATCH_SECONDS - took) / max(took, 1e-3) * played) // 2 * 2
-            games = max(0, min(settings.games - played, affordable))
-        counts = [(each.wins, each.draws, each.losses, each.distinct) for each in results]
-        wins, draws, losses, distinct = (sum(column) for column in zip(*counts, strict=True))
-        return MatchResult(wins, draws, losses, distinct, leads=sum((each.leads for each in results), ()))
+            affordable = int((MATCH_SECONDS - took) / max(took, 1e-3) * result.games) // 2 * 2
+            games = max(0, min(wanted - result.games, affordable))
+        return result
+
+
+def _estimate(result: MatchResult, kind: str) -> Estimate | None:
+    """Return the mean score or the mean points of games, with a 95 % interval; None in a game without points."""
+    if kind == "score":
+        return Estimate(result.score, *result.interval())
+    if result.points is None:
+        return None
+    half = Z * float(np.std(result.leads, ddof=1)) / math.sqrt(len(result.leads)) if len(result.leads) > 1 else math.inf
+    return Estimate(result.points, result.points - half, result.points + half)
+
+
+class _Match:
+    """Games of a network against an opponent, in parts, from openings that are all different if there are enough."""
+
+    def __init__(
+        self, run: Run, opponent: str, network: Network, *, games: int, seed: int = 0, check: Callable[..., None]
+    ) -> None:
+        """Choose openings for `games` games.
+
+        check: called before every batch of a search and after every move; it may raise an error.
+        """
+        self._start, self._check = run.game.start, check
+        self._rng = np.random.default_rng([run.seed, network.step, seed])
+        learned = Bot.from_network(network, simulations=run.settings.rating.simulations, search={"solver_nodes": 0})
+        self._bot = _Checked(learned, check)
+        self._other = _Checked(find_player(opponent, run.game, self._rng), check)
+        plies = min(4, self._start.max_plies // 5)
+        self._openings = random_openings(self._start, plies, self._rng, count=(games + 1) // 2)
+        for player in (self._bot, self._other):  # the first search loads compiled code, whose time must not count
+            player.choose_all([first_decision(self._start)])
+
+    def play(self, games: int) -> MatchResult:
+        """Return the result of the next `games`; the number before them was even."""
+        openings, self._openings = self._openings[: (games + 1) // 2], self._openings[games // 2 :]
+        return play_match(
+            self._bot,
+            self._other,
+            self._start,
+            games=games,
+            rng=self._rng,
+            openings=openings,
+            on_progress=self._check,
+        )
 
 
 class _Checked:

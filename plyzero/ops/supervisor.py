@@ -137,7 +137,8 @@ def train(
         if notify.unless_error(view.refresh):
             notify.warning(view.warning)
         if done and not stop.is_set():
-            notify(f"done: {done}")
+            seconds = int(time.monotonic() - began)
+            notify(f"done: {done}; {seconds // 60}:{seconds % 60:02d} for this start")
             if rater and (name := notify.unless_error(rater.unmeasured)):
                 rater.close()
                 rater.offer(name, now=True)

@@ -305,6 +305,12 @@ class MatchResult:
     forfeits: tuple[str, ...] = ()
     leads: tuple[float, ...] = ()
 
+    def __add__(self, other: MatchResult) -> MatchResult:
+        """Return the result of the games of both."""
+        counts = (self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
+        distinct = self.distinct + other.distinct
+        return MatchResult(*counts, distinct, self.forfeits + other.forfeits, self.leads + other.leads)
+
     @property
     def points(self) -> float | None:
         """The first player's mean lead in points; None in a game without points."""

@@ -57,7 +57,7 @@ def _of_run(metrics: Path, step: int) -> Strength:
     Raises OSError if the scores cannot be read.
     """
     measured, scores = -1, dict[int, MatchResult]()
-    for model, found in read_scores(metrics):
+    for model, found, _ in read_scores(metrics):
         against = {}
         for opponent, counts in found.items():
             with suppress(ValueError):  # another opponent

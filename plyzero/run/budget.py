@@ -2,52 +2,94 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypedDict, cast
 
+from plyzero.files import interval
 from plyzero.run.directory import RunDirectory
 from plyzero.run.metrics import TRAINER, figure, number, read_heartbeat
-from plyzero.run.models import parse_scores
+from plyzero.run.models import CONFIRMED
 from plyzero.setting_types import parse_until
-from plyzero.settings import BudgetSettings
+from plyzero.settings import BudgetSettings, RatingSettings
 
 COUNTED: Final = (("steps", "step"), ("games", "games"), ("positions", "positions"), ("minutes", "minutes"))
 """The settings of a budget that are counted, each with the field of the trainer's heartbeat that counts it."""
 
-BEST: Final = {"score": "best_scores", "points": "best_points"}
-"""The quantity in a condition `until` -> the field of the trainer's heartbeat with its best values by opponent."""
+
+class Confirmation(TypedDict):
+    """What a model has measured in games that were played because it had reached the condition of a budget before.
+
+    quantity: what is measured, with the opponent: "score against mcts:100".
+    least:    the value that the condition asks for.
+    first:    the value in the games before.
+    value, low, high: the value in the further games, and its 95 % interval.
+    games:    the number of these.
+    reached:  whether the interval lies above `least`, or `value` does after the largest number of games.
+    """
+
+    quantity: str
+    least: float
+    first: float
+    value: float
+    low: float
+    high: float
+    games: int
+    reached: bool
 
 
-def note_rating(best: Mapping[str, dict[str, float]], line: dict[str, Any], *, games: int) -> None:
-    """Note in `best`, a dict for each field of BEST, what a line of ratings has measured in half of `games` or more."""
-    measured, points = parse_scores(line), line.get("points")
-    for opponent, (wins, draws, losses) in measured.counts.items() if measured else ():
-        played = wins + draws + losses
-        if 2 * played >= games:  # not cut short
-            lead = figure(points, opponent) if isinstance(points, dict) else None
-            found = {"score": (wins + draws / 2) / played, "points": lead}
-            for kind, value in found.items():
-                if value is not None:
-                    values = best[BEST[kind]]
-                    values[opponent] = max(value, values.get(opponent, value))
+def note_confirmation(confirmed: dict[str, Confirmation], line: Mapping[str, Any]) -> None:
+    """Note in `confirmed`, by quantity, what a line of ratings confirms, if it asks for more than what is known."""
+    found = line.get(CONFIRMED)
+    if not isinstance(found, dict) or found.get("reached") is not True or not isinstance(found.get("quantity"), str):
+        return
+    if any(figure(found, key) is None for key in ("least", "first", "value", "low", "high", "games")):
+        return
+    known = confirmed.get(found["quantity"])
+    if known is None or found["least"] > known["least"]:
+        confirmed[found["quantity"]] = cast(Confirmation, {key: found[key] for key in Confirmation.__annotations__})
 
 
-def find_reached(budget: BudgetSettings, progress: Mapping[str, object]) -> str:
-    """Return the part of a budget that a training has reached, such as "300 steps"; "" if it has reached none.
+class Reached(NamedTuple):
+    """The part of a budget that a training has reached: the setting, and in words, such as "300 steps"."""
 
-    progress: fields of the trainer's heartbeat: step, games, positions, minutes, and those of BEST by opponent.
+    setting: str
+    text: str
+
+
+def find_reached(budget: BudgetSettings, progress: Mapping[str, object]) -> Reached | None:
+    """Return the part of a budget that a training has reached; None if it has reached none.
+
+    progress: fields of the trainer's heartbeat: step, games, positions, minutes and confirmed.
     """
     for name, key in COUNTED:
         most = getattr(budget, name)
         if most is not None and number(progress, key) >= most:
-            return f"{most:,} {name if most != 1 else name[:-1]}"
+            since = " of training since the first game" if name == "minutes" else ""
+            return Reached(name, f"{most:,} {name if most != 1 else name[:-1]}{since}")
     if budget.until:
         kind, least, opponent = parse_until(budget.until)
-        values = progress.get(BEST[kind])
-        best = figure(values, opponent) if isinstance(values, dict) else None
-        if best is not None and best >= least:
-            return f"{kind} {best:.2f} against {opponent}"
-    return ""
+        confirmed: dict[str, Confirmation] = {}
+        known = progress.get(CONFIRMED)
+        for found in known.values() if isinstance(known, dict) else ():
+            note_confirmation(confirmed, {CONFIRMED: found})
+        best = confirmed.get(f"{kind} against {opponent}")
+        if best is not None and best["least"] >= least:
+            return Reached("until", describe_confirmation(best))
+    return None
+
+
+def describe_confirmation(found: Confirmation) -> str:
+    """Return both figures of a confirmation, such as "score 0.95, then 0.93 (0.91 to 0.95) in 200 more games, ..."."""
+    kind, _, opponent = found["quantity"].partition(" against ")
+    again = f"{found['value']:.2f} ({found['low']:.2f} to {found['high']:.2f}) in {found['games']} more games"
+    return f"{kind} {found['first']:.2f}, then {again}, against {opponent}"
+
+
+def measured_opponents(rating: RatingSettings, budget: BudgetSettings) -> tuple[str, ...]:
+    """Return the opponents of ratings, with that of the condition of a budget."""
+    wanted = parse_until(budget.until)[2] if budget.until else None
+    return rating.opponents if wanted in (None, *rating.opponents) else (*rating.opponents, str(wanted))
 
 
 def share_used(budget: BudgetSettings, progress: Mapping[str, object]) -> float:
@@ -69,12 +111,41 @@ def describe_end(progress: Mapping[str, object]) -> str:
     return f"END, {progress['done']} reached: {counts}"
 
 
+def budget_of_trainer(run: RunDirectory, beat: Mapping[str, object] | None) -> BudgetSettings:
+    """Return the budget with which the trainer of a run works, which may not be that of another process.
+
+    beat: the newest heartbeat of the trainer; without one it is the budget of this process.
+    """
+    told = beat.get("budget") if beat else None
+    try:
+        return BudgetSettings.model_validate(told) if isinstance(told, dict) else run.settings.budget
+    except ValueError:
+        return run.settings.budget
+
+
 def find_done(run: RunDirectory, beat: Mapping[str, object] | None) -> str:
     """Return the part of its budget with which a run is over, "" if it is not: its trainer has saved and published.
 
+    What the trainer has reached ends every process of the run, but one that was given a larger budget of its own.
+
     beat: the newest heartbeat of the trainer.
     """
-    return find_reached(run.settings.budget, beat) if beat and beat.get("done") else ""
+    if not beat or not isinstance(done := beat.get("done"), str) or not done:
+        return ""
+    if not run.own_budget:
+        return done
+    reached = find_reached(run.settings.budget, beat)
+    return reached.text if reached else ""
+
+
+def how_to_continue(run: RunDirectory, beat: Mapping[str, object] | None) -> str:
+    """Return how to train a run on whose budget is reached, as the end of a sentence; "" if it is not over."""
+    reached = find_reached(run.settings.budget, beat or {})
+    if not find_done(run, beat) or reached is None:
+        return ""
+    if reached.setting in run.own_budget:
+        return "with a larger budget"
+    return f"with a larger --{reached.setting} than that of run.toml, or without it: -o budget.{reached.setting}=none"
 
 
 def read_end(run: RunDirectory) -> str:
@@ -86,3 +157,18 @@ def read_end(run: RunDirectory) -> str:
 def read_done(run: RunDirectory) -> str:
     """Return what `find_done` returns for the heartbeat on the volume."""
     return find_done(run, read_heartbeat(run.workers / f"{TRAINER}.json"))
+
+
+class EndOfRun:
+    """Whether a run is over, for a process that asks often: the volume is read once a second, or less in a bucket."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run, self._seconds, self._next = run, interval(run.workers, 1.0), 0.0
+        self._done = ""
+
+    def reached(self) -> str:
+        """Return what `read_done` returned last."""
+        if not self._done and time.monotonic() >= self._next:
+            self._done = read_done(self._run)
+            self._next = time.monotonic() + self._seconds
+        return self._done

@@ -21,7 +21,7 @@ from plyzero.errors import UserError, plain, shown
 from plyzero.files import read_file, write_file
 from plyzero.lines import decode
 from plyzero.rules.catalog import GameSpec, check_not_over, load_game
-from plyzero.run.configuration import PRESETS, preset_for, resolve
+from plyzero.run.configuration import PRESETS, parse_environment, parse_options, preset_for, resolve
 from plyzero.settings import Settings, with_new_names
 
 FORMAT: Final = 1
@@ -75,6 +75,7 @@ class RunDirectory:
     settings: the settings of this process, which the environment and -o may have changed.
     id:       of this run; None = a run of an earlier version that has only been read since.
     scratch:  of a run in a bucket: a directory of this machine for journals and logs; None = this process writes none.
+    own_budget: the settings of the budget that the environment and -o give to this process, which the run may not have.
     """
 
     root: Path
@@ -84,6 +85,7 @@ class RunDirectory:
     settings: Settings
     id: RunId | None = None
     scratch: Path | None = None
+    own_budget: frozenset[str] = frozenset()
 
     @property
     def local(self) -> Path:
@@ -291,8 +293,15 @@ def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[st
         raise UserError(f"{path}: expected a section such as [selfplay] before {', '.join(sorted(outside))}")
     preset = str(header["preset"])
     settings = resolve(preset=PRESETS[preset], run=sections, environment=environment, options=options)
+    own = [layer.get("budget", {}) for layer in (parse_environment(environment), parse_options(options))]
     return RunDirectory(
-        root=root.absolute(), identity=f"{name} v{version}", preset=preset, seed=seed, settings=settings, id=run_id
+        root=root.absolute(),
+        identity=f"{name} v{version}",
+        preset=preset,
+        seed=seed,
+        settings=settings,
+        id=run_id,
+        own_budget=frozenset().union(*own),
     )
 
 

@@ -184,7 +184,7 @@ def first_beat(directory: Path) -> dict[str, object]:
     """Return the fields of a trainer that starts: those of its last heartbeat in `directory`, by whose credit workers
     know whether to wait."""
     last: Mapping[str, object] = read_heartbeat(directory / f"{TRAINER}.json") or {}
-    own = ("version", "beats", "pid", "host", "thread_error", "done")
+    own = ("version", "beats", "pid", "host", "thread_error", "done", "budget")
     return {**{key: value for key, value in last.items() if key not in own}, "role": TRAINER, "state": "starting"}
 
 

@@ -25,6 +25,10 @@ NAME: Final = re.compile(r"(\d{6})-(\d{9})-([0-9a-f]{8})(\.int8)?\.onnx")
 """Pattern of the file name of a model, or of its 8-bit form: fence, step and the digest of its own content."""
 
 
+CONFIRMED: Final = "confirmed"
+"""The field of a line of ratings with a confirmation of a score, and of the trainer's heartbeat with all of them."""
+
+
 @dataclass(frozen=True, order=True)
 class ModelName:
     """The fields of a model's file name. Names are ordered by fence, then by step.
@@ -114,33 +118,45 @@ def digest_of(content: bytes) -> str:
 
 
 def best_model(directory: Path, metrics: Path) -> ModelName:
-    """Return the model with the best scores against the opponents of `plyzero train`; of equals, the newest.
+    """Return the best model that has been measured; of equals, the newest.
 
-    Raises UserError if no existing model has been measured.
+    It is the newest with which a condition of the budget was reached; without one, that with the best scores against
+    the opponents of `plyzero train`. Raises UserError if no existing model has been measured.
     """
-    points = {measured.model: _points(measured) for measured in read_scores(metrics)}
-    measured = [name for name in list_models(directory) if name in points]
+    counts: dict[ModelName, dict[str, tuple[int, int, int]]] = {}
+    reached: dict[ModelName, bool] = {}
+    for found in read_scores(metrics):
+        counts.setdefault(found.model, {}).update(found.counts)
+        reached[found.model] = found.reached or reached.get(found.model, False)
+    measured = [name for name in list_models(directory) if name in counts]
     if not measured:
         raise UserError(
             f"no model in {directory} has been measured yet; `plyzero train` does this while it runs; use the newest"
         )
-    return max(measured, key=lambda name: (points[name], name))
+    if ended := [name for name in measured if reached[name]]:
+        return max(ended)
+    return max(measured, key=lambda name: (_points(counts[name]), name))
 
 
-def _points(measured: Scores) -> float:
+def _points(counts: Mapping[str, tuple[int, int, int]]) -> float:
     """Return the sum of all scores.
 
     Ratings may have different numbers of games. A win and a loss are added to each score, so that two games won do not
     count for more than nineteen of twenty.
     """
-    return sum((won + drawn / 2 + 1) / (won + drawn + lost + 2) for won, drawn, lost in measured.counts.values())
+    return sum((won + drawn / 2 + 1) / (won + drawn + lost + 2) for won, drawn, lost in counts.values())
 
 
 class Scores(NamedTuple):
-    """The scores that `train` has measured for a model: opponent -> wins, draws and losses."""
+    """The scores that `train` has measured for a model.
+
+    counts:  opponent -> wins, draws and losses.
+    reached: whether they confirm that the model reaches the condition of a budget.
+    """
 
     model: ModelName
     counts: dict[str, tuple[int, int, int]]
+    reached: bool = False
 
 
 def read_scores(metrics: Path) -> Iterator[Scores]:
@@ -154,7 +170,9 @@ def parse_scores(line: dict[str, Any]) -> Scores | None:
     if model is None or not isinstance(scores, dict):
         return None
     counts = {opponent: (*found,) for opponent, found in scores.items() if _are_counts(found)}
-    return Scores(model, counts) if counts else None
+    confirmation = line.get(CONFIRMED)
+    reached = isinstance(confirmation, dict) and confirmation.get("reached") is True
+    return Scores(model, counts, reached) if counts else None
 
 
 def _are_counts(found: object) -> bool:

@@ -15,6 +15,7 @@ from plyzero.errors import UserError, plain
 from plyzero.ops.curves import Curve, RunSeries, words_of
 from plyzero.ops.status import Process, Snapshot, snapshot
 from plyzero.play.strength import explained
+from plyzero.run.budget import measured_opponents
 from plyzero.run.directory import RunDirectory, read_run
 from plyzero.run.liveness import ALIVE, LivenessMonitor, watch_run
 from plyzero.run.metrics import TRAINER, Rate, figure
@@ -176,7 +177,7 @@ class _Watched:
             "trainer.batch_size": trainer.batch_size,
             "trainer.learning_rate": trainer.learning_rate,
             "trainer.replay_ratio": trainer.replay_ratio,
-            "rating.opponents": ", ".join(settings.measured_opponents),
+            "rating.opponents": ", ".join(measured_opponents(settings.rating, settings.budget)),
         }
 
 

@@ -10,9 +10,11 @@ import pytest
 from plyzero.errors import UserError
 from plyzero.ops import rating
 from plyzero.ops.rating import Rater, Rating, run_rater
+from plyzero.play.ratings import MatchResult
+from plyzero.run.budget import Confirmation, find_reached, note_confirmation
 from plyzero.run.directory import Run, open_run
-from plyzero.run.metrics import TRAINER, Heartbeat, read_heartbeat
-from plyzero.run.models import ModelName, list_models, read_scores
+from plyzero.run.metrics import TRAINER, Heartbeat, append_line, read_heartbeat, read_lines
+from plyzero.run.models import ModelName, best_model, list_models, read_scores
 from tests.helpers.learning import add_model
 from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until
@@ -108,6 +110,70 @@ def test_a_process_of_its_own_measures_the_newest_models_until_the_run_is_over(r
     Heartbeat(run.workers / f"{TRAINER}.json").beat(over)
     run_rater(done, stop=threading.Event())
     assert [scores.model.step for scores in read_scores(run.metrics)] == [12, 13]
+    assert read_heartbeat(run.workers / "rater.json")["state"] == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("further", "reached", "games"),
+    [  # results of 20 further games each, the last of which is repeated
+        ([MatchResult(7, 0, 13)], False, 20),
+        ([MatchResult(17, 0, 3)], False, 160),
+        ([MatchResult(20, 0, 0)], True, 40),
+        ([MatchResult(18, 0, 2)], True, 400),
+        ([MatchResult(19, 0, 1)], True, 140),
+        ([MatchResult(17, 1, 2)], False, 400),
+    ],
+)
+def test_a_score_that_ends_a_training_is_measured_again_until_its_interval_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, further: list[MatchResult], reached: bool, games: int
+):
+    options = ("rating.opponents=random", "rating.games=20", "budget.until=score >= 0.9 against random")
+    run = small_run(tmp_path / "r", "tic-tac-toe", *options)
+    add_model(run)
+    results = iter([MatchResult(2, 0, 0), MatchResult(16, 0, 2), *further])
+    monkeypatch.setattr(rating, "play_match", lambda *_, **__: next(results, further[-1]))
+    _, (first, again) = measured(run)
+    assert str(first).startswith("step 12 scores 90% (70-97) in 20 games against random")
+    assert (again.scores["random"].games, again.confirmation["reached"]) == (games, reached)
+    assert str(again).endswith(f" in {games} games against random, played because it had reached 0.90 before")
+    confirmed: dict[str, Confirmation] = {}
+    for line in read_lines(run.metrics / "rating.jsonl"):
+        note_confirmation(confirmed, line)
+    found = find_reached(run.settings.budget, {"confirmed": confirmed})
+    assert (found is not None) == reached
+    assert found is None or found.text.startswith("score 0.90, then ")
+
+
+def test_only_what_reaches_the_condition_of_a_training_that_goes_on_is_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "rating.opponents=random", "rating.games=20")
+    add_model(run)
+    results = iter([MatchResult(2, 0, 0), MatchResult(15, 1, 2)])
+    monkeypatch.setattr(rating, "play_match", lambda *_, **__: next(results))
+    beat = {"role": TRAINER, "state": "training", "budget": {"until": "score >= 0.9 against random"}}
+    Heartbeat(run.workers / f"{TRAINER}.json").beat(beat)  # whose budget this process was not given
+    assert len(measured(run)[1]) == 1
+    results = iter([MatchResult(2, 0, 0), MatchResult(18, 0, 0)])
+    Heartbeat(run.workers / f"{TRAINER}.json").beat({**beat, "done": "300 steps"})
+    assert len(measured(run)[1]) == 1
+
+
+def test_the_model_that_ended_a_training_is_the_best(run: Run):
+    for step in (13, 14):
+        add_model(run, step)
+    known = {"quantity": "score against mcts:5", "least": 0.9, "first": 0.9, "value": 0.92, "low": 0.9, "high": 0.95}
+    for step, counts, reached in ((13, [9, 0, 1], True), (14, [20, 0, 0], False)):
+        name = next(name for name in list_models(run.models) if name.step == step)
+        line = {"model": str(name), "scores": {"mcts:5": counts}}
+        append_line(run.metrics / "rating.jsonl", line | {"confirmed": known | {"games": 120, "reached": reached}})
+    assert best_model(run.models, run.metrics).step == 13
+
+
+def test_a_rater_ends_with_its_run_though_the_last_model_cannot_be_measured(run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rating, "play_match", Mock(side_effect=ZeroDivisionError("in the rules")))
+    Heartbeat(run.workers / f"{TRAINER}.json").beat({"role": TRAINER, "state": "stopped", "done": "12 steps"})
+    run_rater(run, stop=threading.Event())
     assert read_heartbeat(run.workers / "rater.json")["state"] == "stopped"
 
 

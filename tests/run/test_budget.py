@@ -6,12 +6,22 @@ from types import SimpleNamespace
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.run.budget import describe_end, describe_left, find_reached, read_done, read_end, share_used
+from plyzero.run.budget import (
+    describe_end,
+    describe_left,
+    find_reached,
+    how_to_continue,
+    measured_opponents,
+    read_done,
+    read_end,
+    share_used,
+)
 from plyzero.run.configuration import resolve
 from plyzero.run.directory import Run, open_run
 from plyzero.run.metrics import TRAINER, Heartbeat, append_line, number, read_heartbeat
 from plyzero.run.models import list_models
-from plyzero.settings import BudgetSettings
+from plyzero.run.segments import list_segments
+from plyzero.settings import BudgetSettings, RatingSettings
 from selfplay.worker import run_worker
 from tests.helpers.cli import plyzero, shown
 from tests.helpers.clock import Clock
@@ -19,8 +29,12 @@ from tests.helpers.learning import training
 from tests.helpers.runs import play_segment, playing
 from trainer.loop import run_trainer
 
-PROGRESS = {"step": 300, "games": 40, "positions": 1500, "minutes": 2.5, "best_scores": {"mcts:100": 0.9}}
-PROGRESS |= {"best_points": {"mcts:100": 2.25}}
+SCORE = {"quantity": "score against mcts:100", "least": 0.9, "first": 0.95}
+SCORE |= {"value": 0.93, "low": 0.905, "high": 0.96, "games": 120, "reached": True}
+POINTS = SCORE | {"quantity": "points against mcts:100", "least": 2.0, "first": 2.5}
+POINTS |= {"value": 2.25, "low": 2.0, "high": 2.5}
+CONFIRMED = {each["quantity"]: each for each in (SCORE, POINTS)}
+PROGRESS = {"step": 300, "games": 40, "positions": 1500, "minutes": 2.5, "confirmed": CONFIRMED}
 
 
 @pytest.mark.parametrize(
@@ -31,18 +45,29 @@ PROGRESS |= {"best_points": {"mcts:100": 2.25}}
         ({"steps": 301}, ""),
         ({"games": 40, "minutes": 9}, "40 games"),
         ({"positions": 1500}, "1,500 positions"),
-        ({"minutes": 2.5}, "2.5 minutes"),
+        ({"minutes": 2.5}, "2.5 minutes of training since the first game"),
         ({"minutes": 2.6, "steps": 301, "until": "score >= 0.91 against mcts:100"}, ""),
-        ({"until": "score>=.9 against mcts:100"}, "score 0.90 against mcts:100"),
+        (
+            {"until": "score>=.9 against mcts:100"},
+            "score 0.95, then 0.93 (0.91 to 0.96) in 120 more games, against mcts:100",
+        ),
+        (
+            {"until": "score>=.8 against mcts:100"},
+            "score 0.95, then 0.93 (0.91 to 0.96) in 120 more games, against mcts:100",
+        ),
         ({"until": "score >= 0.1 against random"}, ""),
-        ({"until": "points >= 2 against mcts:100"}, "points 2.25 against mcts:100"),
+        (
+            {"until": "points >= 2 against mcts:100"},
+            "points 2.50, then 2.25 (2.00 to 2.50) in 120 more games, against mcts:100",
+        ),
         ({"until": "points >= 2.5 against mcts:100"}, ""),
         ({"until": "points >= 2 against random"}, ""),
     ],
 )
 def test_a_budget_is_reached_by_the_first_of_its_parts(budget: dict, reached: str):
-    assert find_reached(BudgetSettings(**budget), PROGRESS) == reached
-    assert find_reached(BudgetSettings(**budget), {}) == ""
+    found = find_reached(BudgetSettings(**budget), PROGRESS)
+    assert (found.text if found else "") == reached
+    assert find_reached(BudgetSettings(**budget), {}) is None
 
 
 @pytest.mark.parametrize(
@@ -82,9 +107,9 @@ def test_a_budget_that_cannot_be_reached_is_refused(option: str, says: str):
 
 
 def test_the_opponent_of_the_budget_is_measured():
-    until = "budget.until=score >= 0.9 against mcts:300"
-    assert resolve(environment={}, options=[until]).measured_opponents == ("random", "mcts:100", "mcts:300")
-    assert resolve(environment={}).measured_opponents == ("random", "mcts:100")
+    until = BudgetSettings(until="score >= 0.9 against mcts:300")
+    assert measured_opponents(RatingSettings(), until) == ("random", "mcts:100", "mcts:300")
+    assert measured_opponents(RatingSettings(), BudgetSettings()) == ("random", "mcts:100")
 
 
 def test_the_trainer_ends_with_a_model_after_its_steps_and_the_same_command_makes_none(run: Run):
@@ -123,25 +148,60 @@ def test_minutes_are_those_of_all_starts_after_the_first_game(run: Run):
         assert trainer.minutes == first
 
 
-def test_a_score_that_was_measured_ends_a_training(run: Run):
+def test_a_score_ends_a_training_when_further_games_have_confirmed_it(run: Run):
     play_segment(run)
-    model = {"model": "000001-000000001-0123abcd.onnx"}
-    append_line(run.metrics / "rating.jsonl", model | {"scores": {"random": [9, 0, 1], "mcts:100": [1, 2, 1]}})
-    append_line(run.metrics / "rating.jsonl", model | {"scores": {"random": [5, 0, 5]}})
-    with training(open_run(run.root, options=["budget.until=score >= 0.9 against random"])) as trainer:
+    line = {"model": "000001-000000001-0123abcd.onnx", "scores": {"mcts:100": [20, 0, 0]}}
+    append_line(run.metrics / "rating.jsonl", line)
+    append_line(run.metrics / "rating.jsonl", line | {"confirmed": SCORE | {"reached": False}})
+    with training(open_run(run.root, options=["budget.until=score >= 0.9 against mcts:100"])) as trainer:
         trainer.publish()
-        assert trainer.reached() == "score 0.90 against random"
-    append_line(run.metrics / "rating.jsonl", model | {"scores": {"random": [2, 0, 0]}})  # of 20 games: cut short
-    with training(open_run(run.root, options=["budget.until=score >= 0.95 against random"])) as trainer:
+        assert trainer.reached() == ""
+        append_line(run.metrics / "rating.jsonl", line | {"confirmed": SCORE})
+        trainer.ingest()
+        assert trainer.reached().startswith("score 0.95, then 0.93")
+    with training(open_run(run.root, options=["budget.until=score >= 0.91 against mcts:100"])) as trainer:
         trainer.publish()
         assert trainer.reached() == ""
 
 
-def test_a_worker_ends_when_the_run_is_done_and_plays_on_for_a_larger_budget(run: Run):
+def test_no_segment_is_read_after_the_games_of_the_budget(run: Run):
+    play_segment(run)
+    with training(run) as trainer:
+        trainer.publish()
+        read = trainer.games
+    for sequence in (1, 2, 3):
+        play_segment(run, full=20, sequence=sequence)
+    counts = [name.games for name in sorted(list_segments(run.segments), key=lambda name: name.sequence)]
+    with training(open_run(run.root, options=[f"budget.games={read + counts[1] + 1}"]), steps=0) as trainer:
+        assert trainer.games == sum(counts[:3])
+        trainer.ingest()
+        assert trainer.games == sum(counts[:3])
+
+
+def test_what_the_trainer_reaches_ends_every_process_of_the_run(run: Run):
+    done = {"role": TRAINER, "state": "stopped", "step": 3, "games": 7, "done": "3 steps"}
+    Heartbeat(run.workers / f"{TRAINER}.json").beat(done)
+    assert read_done(run) == "3 steps"
+    assert read_done(open_run(run.root, options=["budget.steps=4"])) == ""
+    assert read_done(open_run(run.root, options=["budget.steps=2"])) == "2 steps"
+    run_worker(run, name="w0", stop=threading.Event(), incarnation="0" * 8)
+    assert read_heartbeat(run.workers / "w0.00000000.json")["games"] == 0
+
+
+def test_who_goes_on_after_the_budget_is_told_which_budget_holds(run: Run):
+    text = (run.root / "run.toml").read_text()
+    (run.root / "run.toml").write_text(text.replace("[budget]", "[budget]\ngames = 7"))
+    beat = {"done": "7 games", "games": 7, "positions": 90}
+    assert how_to_continue(open_run(run.root), {}) == ""
+    instead = "with a larger --games than that of run.toml, or without it: -o budget.games=none"
+    assert how_to_continue(open_run(run.root, options=["budget.positions=900"]), beat) == instead
+    assert how_to_continue(open_run(run.root, options=["budget.games=7"]), beat) == "with a larger budget"
+    assert read_done(open_run(run.root, options=["budget.games=none"])) == ""
+
+
+def test_a_worker_plays_on_for_a_larger_budget_of_its_own(run: Run):
     done = {"role": TRAINER, "state": "stopped", "step": 3, "done": "3 steps"}
     Heartbeat(run.workers / f"{TRAINER}.json").beat(done)
-    run_worker(open_run(run.root, options=["budget.steps=3"]), name="w0", stop=threading.Event(), incarnation="0" * 8)
-    assert read_heartbeat(run.workers / "w0.00000000.json")["games"] == 0
     with playing(open_run(run.root, options=["budget.steps=4"]), name="w1", incarnation="0" * 8) as until:
         until(lambda: number(read_heartbeat(run.workers / "w1.00000000.json") or {}, "games"))
 
