@@ -127,6 +127,11 @@ class GamesInPlay:
         return int(self._records.counts[0])
 
     @property
+    def plies(self) -> list[int]:
+        """Number of plies of each game so far."""
+        return [int(plies) for plies in self._records.games["plies"]]
+
+    @property
     def simulations(self) -> int:
         """Number of simulations made to choose them."""
         return int(self._records.counts[1])

@@ -66,6 +66,7 @@ def run_worker(
 
     def describe(state: str) -> dict[str, object]:
         seconds, totals = time.monotonic() - began, writer.totals()
+        plies = [number for part in games.games for number in part.plies]
         return {
             "role": "selfplay",
             "state": state,
@@ -73,6 +74,8 @@ def run_worker(
             **totals,
             "evaluations": games.evaluations,
             "network_seconds": round(games.network_seconds, 1),
+            "games_under_way": len(plies),
+            "plies_under_way": sum(plies),
             "full_positions_per_second": round(made.per_second(totals["full_positions"], seconds - waited), 1),
             "seconds": round(seconds, 1),
             "waited_seconds": round(waited, 1),

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from plyzero import __version__
 from plyzero.files import interval
 from plyzero.machine import usable_cores
+from plyzero.ops.summary import describe_first_model
 from plyzero.run.adoption import Adoption
 from plyzero.run.budget import Confirmation, describe_end, describe_left, find_reached, note_confirmation
 from plyzero.run.directory import Run
@@ -232,16 +233,22 @@ class Trainer(Learner):
         return max(0 if len(self.window) else 1, int(np.ceil(lacking / self.settings.replay_ratio)))
 
     def describe_waiting(self) -> str:
-        """Return how many positions the trainer waits for, and for how long if the rate is known."""
+        """Return how many positions the trainer waits for, and for how long if the rate is known.
+
+        The first games of all workers end together, so there is no rate before as many games have ended.
+        """
         missing = self.missing_positions()
         rate = self._generated_rate.per_second(self.ledger.bootstrap + self.ledger.generated, time.monotonic())
-        return f"waiting for {missing} positions" + (f", about {missing / rate:.0f} s" if rate > 0 else "")
+        first_games = self.run.settings.selfplay.parallel_games * len(self.replay_reader.cursor)
+        is_known = rate > 0 and self.games >= first_games
+        return f"waiting for {missing} positions" + (f", about {missing / rate:.0f} s" if is_known else "")
 
     def log_progress(self, state: str) -> None:
         """Log a row about the progress of a trainer in `state`; as JSON with the fields of the heartbeat."""
-        positions = self.run.settings.left_for_first_model(trained=self.ledger.trained, credit=self.ledger.credit)
-        left = f", {positions} positions left for the first model" if self._is_first and self.step else ""
         fields = self.describe(state)
+        made = self.ledger.bootstrap
+        first = describe_first_model(self.run.settings, made=made, trainer=fields) if self._is_first else ""
+        left = f", {first}" if first else ""
         budget = describe_left(self.run.settings.budget, fields)
         log.info(
             f"%(state)s{left}: step %(step)d, %(games)d games with %(positions)d positions read, replay ratio "

@@ -306,6 +306,8 @@ def _versus_guess(skill: float) -> str:
 
 def _print_status(console: Console, found: Snapshot) -> None:
     replay, models = found["replay"], found["models"]
+    for line in found["summary"]:
+        console.print(printable(line))
     console.print(f"{found['run']}: {found['game']}")
     console.print(
         f"replay: {replay['games']} games, {replay['positions']} positions "
@@ -324,7 +326,6 @@ def _print_status(console: Console, found: Snapshot) -> None:
     for row in _rows(found["processes"]):
         table.add_row(*(printable(cell) for cell in row))
     console.print(table)
-    console.print(printable(found["waiting"]))
     if balance := found["balance"]:
         console.print(
             f"without waiting, the workers produce {balance['made_per_second']:.0f} positions/s and the trainer can "

@@ -227,6 +227,7 @@ def _begin_role(
     stop = stop_on_signals()
     if logs.until_end_of_input:
         stop_on_end_of_input(stop)
+    from plyzero.ops.summary import summarize_files
     from plyzero.run.directory import check_scratch, describe_changed_settings
     from plyzero.run.replay import check_rules
     from plyzero.volume_errors import wait_for
@@ -239,8 +240,9 @@ def _begin_role(
         opened = wait_for(lambda: new.open(run, partial(check_new_run, trainer=is_trainer)), str(run))
         check_rules(opened)
         changes = wait_for(lambda: describe_changed_settings(opened), str(run))
-    if changes:
-        logging.getLogger(__name__).info("%s", changes)
+        lines = wait_for(lambda: summarize_files(opened), str(run))
+    for line in filter(None, [*lines, changes]):
+        logging.getLogger(__name__).info("%s", line)
     return opened, stop
 
 

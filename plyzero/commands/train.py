@@ -78,6 +78,7 @@ def train(
         from plyzero.ops import supervisor
         from plyzero.ops.rating import Rater, only_rater
         from plyzero.ops.sizes import check_sizes
+        from plyzero.ops.summary import summarize_files
         from plyzero.run.budget import how_to_continue
         from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
         from plyzero.run.metrics import TRAINER, read_heartbeat
@@ -102,6 +103,8 @@ def train(
         screen.line(f"{opened.game.name} · preset {opened.preset} · {processes} · run {run}")
         if changes := describe_changed_settings(opened):
             screen.line(changes)
+        for line in supervisor.Messages(screen.message).unless_error(lambda: summarize_files(opened)) or ():
+            screen.line(line)
         screen.line(_row(["time", "games", "pos/s", "step", "policy", "value", "ratio"]))
         with ExitStack() as measuring:
             rater = None

@@ -9,6 +9,7 @@ failures     why a process failed, in one sentence, and whether the rules of the
 sizes        weights and memory that a run needs, known before anything starts
 processes    signals and child processes
 status       a snapshot of a run: its files, its processes, and which process waits for what
+summary      a run in two lines: what it has reached, whether it learns, what it waits for, what is left
 curves       the curves of a run: learning, ratings, workers, ladder
 accounts     games read, not read yet and removed; missing segments
 doctor       whether a machine and a volume meet the requirements

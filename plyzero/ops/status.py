@@ -12,10 +12,11 @@ from typing import TypedDict
 from plyzero.errors import plain
 from plyzero.files import Room, free_room
 from plyzero.ops.accounts import Accounts, balance_accounts
+from plyzero.ops.summary import describe_games, summarize
 from plyzero.run.budget import describe_end
 from plyzero.run.directory import RunDirectory
 from plyzero.run.liveness import ALIVE, Liveness, LivenessMonitor
-from plyzero.run.metrics import TRAINER, Beat, last_line, number, read_heartbeats
+from plyzero.run.metrics import TRAINER, Beat, last_lines, number, read_heartbeats
 from plyzero.run.models import list_models
 from plyzero.settings import StoreSettings
 
@@ -48,6 +49,7 @@ class Snapshot(TypedDict):
     version: int
     run: str
     game: str
+    summary: list[str]
     replay: Accounts
     problem: str | None
     warnings: list[Reported]
@@ -69,19 +71,30 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> Snapshot:
     ]
     accounts, problem = balance_accounts(run, monitor.heartbeats.get(TRAINER))
     free, store = free_room(run.root), run.settings.store
+    ratings = last_lines(run.metrics / "rating.jsonl")
+    waiting = describe_waiting(processes, unread=accounts["unread_games"] or 0)
     workers = _with_role(processes, "selfplay")
     running = [each for each in workers if each["life"] in ALIVE]
     return {
         "version": 1,
         "run": str(run.root),
         "game": run.identity,
+        "summary": [
+            *summarize(
+                run,
+                trainer=monitor.heartbeats.get(TRAINER),
+                ratings=ratings,
+                made=accounts["bootstrap_positions"],
+                waiting=waiting,
+            )
+        ],
         "replay": accounts,
         "problem": problem,
         "warnings": _warnings(processes, problem, accounts, free, store),
         "workers": {"running": len(running), "ended": len(workers) - len(running)},
         "models": {"count": len(models), "newest": str(models[0]) if models else None},
-        "rating": last_line(run.metrics / "rating.jsonl"),
-        "waiting": describe_waiting(processes, unread=accounts["unread_games"] or 0),
+        "rating": next(iter(ratings[-1:]), None),
+        "waiting": waiting,
         "balance": balance(processes, ratio=run.settings.trainer.replay_ratio),
         "disk": {"free_mb": free.bytes >> 20, "min_free_mb": store.min_free_mb, "keep_mb": store.keep_mb},
         "processes": processes,
@@ -126,7 +139,8 @@ def describe_waiting(processes: Sequence[Process], *, unread: int = 0) -> str:
     if trainers and trainers[0]["state"].startswith("waiting"):
         for_what = "the workers" if workers else "workers, but none is running"
         late = f"; {unread} recorded games are not read yet" if unread else ""
-        return f"the trainer waits for {for_what}: {trainers[0]['state']}{late}"
+        games = f"; {under_way}" if (under_way := describe_games(workers)) else ""
+        return f"the trainer waits for {for_what}: {trainers[0]['state']}{late}{games}"
     if waiting := [each for each in workers if each["state"].startswith("waiting")]:
         missing = "" if trainers else ", but no trainer is running; start one"
         return f"{len(waiting)} of {len(workers)} workers are {waiting[0]['state']}{missing}"

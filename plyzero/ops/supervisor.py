@@ -21,11 +21,12 @@ from plyzero.network.onnx_graph import MAX_BATCH
 from plyzero.network.onnx_network import SMALLEST_BATCH, Network, has_gpu
 from plyzero.ops.failures import describe_log
 from plyzero.ops.processes import Child, free_port
+from plyzero.ops.summary import describe_first_model, describe_games
 from plyzero.run.budget import read_done
 from plyzero.run.directory import Run
 from plyzero.run.lease import is_held
 from plyzero.run.liveness import LivenessMonitor
-from plyzero.run.metrics import BEAT_SECONDS, TRAINER, Beat, NewLines, number, read_heartbeat
+from plyzero.run.metrics import BEAT_SECONDS, TRAINER, NewLines, number, read_heartbeat
 from plyzero.run.models import ModelName, list_models, model_of
 from plyzero.run.segments import list_segments
 
@@ -94,7 +95,7 @@ def train(
     began = time.monotonic()
     notify = Messages(on_message)
     view = RunView(run, began=began, notify=notify)
-    done = read_done(run)
+    done = was_done = read_done(run)
 
     def report_models() -> ModelName | None:
         """Report the models that are new, and return the name of the newest one of them."""
@@ -137,8 +138,8 @@ def train(
         if notify.unless_error(view.refresh):
             notify.warning(view.warning)
         if done and not stop.is_set():
-            seconds = int(time.monotonic() - began)
-            notify(f"done: {done}; {seconds // 60}:{seconds % 60:02d} for this start")
+            minutes, seconds = divmod(int(time.monotonic() - began), 60)
+            notify(f"done: {done}" + ("" if was_done else f"; {minutes}:{seconds:02d} for this start"))
             if rater and (name := notify.unless_error(rater.unmeasured)):
                 rater.close()
                 rater.offer(name, now=True)
@@ -235,26 +236,17 @@ class RunView:
             waits = re.compile(r"volume_errors: (.*; will try again)\s*$")  # for the volume, before it starts
             parts += [found[1] for child in starting if (found := waits.search(child.read_log()))]
         workers = [beat for beat in alive.values() if beat["role"] == "selfplay"]
-        parts += [] if self._has_model else [self._describe_first_model(workers, alive.get(TRAINER))]
+        if not self._has_model:
+            made = max(self._sealed, sum(number(worker, "full_positions") for worker in workers))
+            parts.append(describe_first_model(self._run.settings, made=made, trainer=alive.get(TRAINER) or {}))
         for state, count in sorted(Counter(beat["state"] for beat in workers).items()):
             parts.append(f"{count} worker{'' if count == 1 else 's'} {state}")
+        parts += [games] if (games := describe_games(workers)) else []
         others = [beat for beat in alive.values() if beat["role"] != "selfplay"]
         others.sort(key=lambda beat: beat["role"] != TRAINER)
         parts += [f"{beat['role']} {beat['state']}" for beat in others]
         parts += [rating] if rating else []
         return ", ".join(parts)
-
-    def _describe_first_model(self, workers: Sequence[Beat], trainer: Beat | None) -> str:
-        """Return how far the run is from its first model."""
-        settings = self._run.settings
-        wanted = settings.selfplay.bootstrap_positions
-        read = int(number(trainer or {}, "bootstrap_positions"))
-        made = min(wanted, max(read, self._sealed, int(sum(number(worker, "full_positions") for worker in workers))))
-        if read < wanted:
-            return f"games for the first model: {made} of {wanted} positions"
-        trained, credit = (number(trainer or {}, key) for key in ("trained_positions", "credit"))
-        steps = settings.left_for_first_model(trained=trained, credit=credit) // settings.trainer.batch_size
-        return f"learning from {read} positions for the first model: {steps} more steps"
 
 
 @contextmanager

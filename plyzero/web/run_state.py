@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 import threading
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from plyzero.errors import UserError, plain
-from plyzero.ops.curves import Curve, RunSeries, words_of
+from plyzero.ops.curves import RunSeries, words_of
 from plyzero.ops.status import Process, Snapshot, snapshot
-from plyzero.play.strength import explained
 from plyzero.run.budget import measured_opponents
 from plyzero.run.directory import RunDirectory, read_run
 from plyzero.run.liveness import ALIVE, LivenessMonitor, watch_run
@@ -102,12 +99,12 @@ class _Watched:
         judged_from = math.ceil(self.run.settings.trainer.mature_steps)
         now = {words_of(each["text"]) for each in warnings}
         return {
-            **{key: found.get(key) for key in ("game", "replay", "waiting", "balance", "models", "disk")},
+            **{key: found.get(key) for key in ("game", "summary", "replay", "waiting", "balance", "models", "disk")},
             "ended": found["workers"]["ended"],
             "waits_for": self._waits_for(found),
             "seconds": self.series.trained_seconds(figure(trainer, "seconds")),
             "step": step,
-            "summary": f"{describe_learning(self.series.ratings(), step or 0, judged_from)} {describe_limit(found)}",
+            "limit": describe_limit(found),
             "judged_from": judged_from,
             "games": found["replay"]["read_games"] or row.get("games"),
             "positions_per_second": sum(speeds),
@@ -181,35 +178,11 @@ class _Watched:
         }
 
 
-def describe_learning(ratings: Mapping[str, Curve], step: float, judged_from: int) -> str:
-    """Return whether a run learns, in a sentence: by the newest score against the strongest opponent it has had.
-
-    That is compared with the score of ten minutes before, or with the first one. Before the step `judged_from` nothing
-    is said to be wrong.
-    """
-    measured = {name: each for name, each in ratings.items() if each["time"]}
-    if not measured:
-        return "Not measured yet." if step >= judged_from else f"Learning is judged from step {judged_from} on."
-    name = max(measured, key=lambda name: (measured[name]["time"][-1] or 0, [*map(int, re.findall(r"\d+", name))]))
-    times, scores, lows, highs = (
-        [each or 0.0 for each in measured[name][key]] for key in ("time", "score", "score_low", "score_high")
-    )
-    earlier = max(0, bisect_right(times, times[-1] - 600) - 1)
-    minutes = max(1, round((times[-1] - times[earlier]) / 60))
-    before, then = scores[earlier], f", was {scores[earlier]:.0%} {minutes} minute{'s' * (minutes > 1)} ago"
-    if len(times) == 1:
-        word, then = "Measured", ""
-    else:
-        word = "Learning" if lows[-1] > before else "Worse than before" if highs[-1] < before else "No clear change"
-    found = f"{word}: {scores[-1]:.0%} ({lows[-1]:.0%} to {highs[-1]:.0%}) against {name}{then}."
-    return explained(found.replace("%", " %"))
-
-
-def describe_limit(found: Snapshot) -> str:
-    """Return what limits the speed of a run, in a sentence."""
+def describe_limit(found: Snapshot) -> str | None:
+    """Return what limits the speed of a run, in a sentence; None if that is not known."""
     balance, workers = found["balance"], found["workers"]["running"]
     if balance is None or not workers:
-        return f"{found['waiting'][:1].upper()}{found['waiting'][1:]}."
+        return None
     more = int(balance["suitable_workers"]) - workers
     if more > 0:
         noun = "another worker" if more == 1 else f"{more} more workers"

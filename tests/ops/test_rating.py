@@ -117,7 +117,7 @@ def test_a_process_of_its_own_measures_the_newest_models_until_the_run_is_over(r
     ("further", "reached", "games"),
     [  # results of 20 further games each, the last of which is repeated
         ([MatchResult(7, 0, 13)], False, 20),
-        ([MatchResult(17, 0, 3)], False, 160),
+        ([MatchResult(17, 0, 3)], False, 140),
         ([MatchResult(20, 0, 0)], True, 40),
         ([MatchResult(18, 0, 2)], True, 400),
         ([MatchResult(19, 0, 1)], True, 140),

@@ -174,18 +174,19 @@ def test_train_waits_for_the_trainer_of_a_train_that_was_killed(run: Run):
 
 
 def test_before_the_first_model_train_says_how_far_it_is(run: Run):
-    beat(run, "w0.00000001", role="selfplay", state="playing", full_positions=50)
+    games = {"games_under_way": 8, "plies_under_way": 20}
+    beat(run, "w0.00000001", role="selfplay", state="playing", full_positions=50, **games)
     beat(run, "w1.00000002", role="selfplay", state="waiting for the first model", full_positions=40)
     beat(run, "trainer", role="trainer", state="waiting for 130 positions", bootstrap_positions=70)
     view = view_of(run)
     assert view.describe([], rating=None) == (
         "games for the first model: 90 of 200 positions, 1 worker playing, 1 worker waiting for the first model, "
-        "trainer waiting for 130 positions"
+        "8 games under way, 2 plies each so far, trainer waiting for 130 positions"
     )
     beat(run, "trainer", role="trainer", state="training", bootstrap_positions=210, credit=330)
     view.refresh()
     said = view.describe([], rating="measuring step 3 against random")
-    assert said.startswith("learning from 210 positions for the first model: 10 more steps, 1 worker playing")
+    assert said.startswith("first model: step 0 of 10, from 210 positions, 1 worker playing")
     assert said.endswith("trainer training, measuring step 3 against random")
 
 
@@ -253,7 +254,8 @@ def test_a_run_is_over_when_its_trainer_says_so_and_its_processes_end(run: Run):
 
     worker = FakeChild("w0", [], Path("w0.log"))
     ours, with_budget = Mock(return_value=nullcontext([worker])), open_run(run.root, options=["budget.steps=3"])
-    assert trained(with_budget, lambda: None, end, lambda: None, children=ours).messages == ["done: 3 steps"]
+    (message,) = trained(with_budget, lambda: None, end, lambda: None, children=ours).messages
+    assert re.fullmatch(r"done: 3 steps; \d+:\d\d for this start", message)
     assert trained(with_budget, children=ours).messages == ["done: 3 steps"]  # at once
     assert ours.call_count == 1
     with pytest.raises(ChildFailedError, match="w0 stopped by itself"):  # a larger budget: nobody should end

@@ -359,7 +359,7 @@ function Tiles({ state }) {
     ["Step", whole(state.step)],
     ["Replay ratio", `${fixed(2)(state.replay_ratio)} of ${state.replay_ratio_wanted}`],
   ];
-  return html`<section class="card"><p class="summary">${state.summary}</p>${state.waiting.startsWith("END") ? null : html`<p class="dim">Who waits: ${state.waiting}.</p>`}</section>
+  return html`<section class="card">${state.summary.map((line) => html`<p class="summary" key=${line}>${line}</p>`)}${state.limit && html`<p class="dim">${state.limit}</p>`}</section>
     <dl class="tiles">
       ${tiles.map(([name, value]) => html`<div class="card" key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
     </dl>`;
