@@ -22,6 +22,7 @@ KUBERNETES, SLURM = ROOT / "deploy" / "kubernetes", ROOT / "deploy" / "slurm"
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 ROLES = ("selfplay", "trainer", "rater")
 COMMANDS = {"rater": "rate"}
+OPTIONS_OF_PODS = {"--name", "--device", "--scratch", "--evaluator", "--stopped-code"}
 FOLDERS = ("base", *sorted(path.parent.relative_to(KUBERNETES).as_posix() for path in KUBERNETES.glob("overlays/*/*")))
 
 
@@ -52,12 +53,12 @@ def in_a_bucket(objects: list[Object]) -> bool:
     return not of_kind(objects, "PersistentVolumeClaim")
 
 
-def deployments(objects: list[Object]) -> dict[str, Object]:
-    return named(objects, "Deployment")
+def workloads(objects: list[Object]) -> dict[str, Object]:
+    return {each["metadata"]["name"]: each for each in kubernetes.workloads(objects)}
 
 
 def options_of(objects: list[Object], role: str, **pod: str) -> dict[str, Any]:
-    return parsed(arguments_of(objects, deployments(objects)[role], **pod))[1]
+    return parsed(arguments_of(objects, workloads(objects)[role], **pod))[1]
 
 
 @pytest.fixture
@@ -83,15 +84,15 @@ def test_base_overlays_and_the_kustomization_of_the_guide_have_no_mistakes(rende
 
 def test_workers_and_trainer_are_started_as_by_compose(rendered: dict[str, list[Object]]):
     for name, objects in rendered.items():
-        assert deployments(objects).keys() == {*ROLES, *(["evaluator"] if of_kind(objects, "Service") else [])}
-        for role, pod in deployments(objects).items():
+        assert workloads(objects).keys() == {*ROLES, *(["evaluator"] if of_kind(objects, "Service") else [])}
+        for role, pod in workloads(objects).items():
             words, settings = arguments_of(objects, pod), environment_of(objects, pod, "")
             command, options = parsed(words)
             assert command == COMMANDS.get(role, role)
             where = f"s3://{settings['BUCKET']}" if in_a_bucket(objects) else "/runs"
             assert (str(options["run"]), options["game"]) == (f"{where}/{settings['RUN']}", settings["GAME"])
             assert options["scratch"] == (Path("/scratch") if in_a_bucket(objects) else None)
-            flags = {word.partition("=")[0] for word in words} - {"--name", "--device", "--scratch", "--evaluator"}
+            flags = {word.partition("=")[0] for word in words} - OPTIONS_OF_PODS
             if role in ROLES:
                 assert flags == {word.partition("=")[0] for word in COMPOSE["services"][role]["command"]}
         assert options_of(objects, "selfplay", pod="selfplay-1-a")["name"] == "selfplay-1-a"
@@ -111,7 +112,7 @@ def test_workers_ask_the_evaluator_and_the_policies_let_them(rendered: dict[str,
         assert options_of(objects, "evaluator")["port"] == port["port"]
         policies = named(objects, "NetworkPolicy")
         (into,), out = policies["plyzero-evaluator"]["spec"]["ingress"], policies["plyzero-selfplay"]["spec"]["egress"]
-        pods = {role: each["spec"]["template"]["metadata"]["labels"] for role, each in deployments(objects).items()}
+        pods = {role: each["spec"]["template"]["metadata"]["labels"] for role, each in workloads(objects).items()}
         for rule, peers, other in ((into, "from", "selfplay"), (out[0], "to", "evaluator")):
             ((peer,), (allowed,)) = rule[peers], rule["ports"]
             assert kubernetes.chosen_by(peer["podSelector"], pods) == [other]
@@ -120,7 +121,7 @@ def test_workers_ask_the_evaluator_and_the_policies_let_them(rendered: dict[str,
 
 def test_the_game_and_settings_of_the_guide_reach_all_processes(rendered: dict[str, list[Object]]):
     for role in ROLES:
-        pod = deployments(rendered["guide"])[role]
+        pod = workloads(rendered["guide"])[role]
         assert options_of(rendered["guide"], role)["game"] == "othello(size=6)"
         assert environment_of(rendered["guide"], pod, "")["PLYZERO_SELFPLAY__SIMULATIONS"] == "128"
         games = kubernetes.volumes_of(pod)["games"]["configMap"]["name"]
@@ -131,20 +132,20 @@ def test_the_game_and_settings_of_the_guide_reach_all_processes(rendered: dict[s
 def test_every_variable_is_one_that_compose_knows(rendered: dict[str, list[Object]]):
     passed = set(COMPOSE["x-role"]["environment"]) | {"GAME", "RUN", "PRESET", "LOG_FORMAT"}
     for objects in rendered.values():
-        for pod in of_kind(objects, "Deployment"):
+        for pod in kubernetes.workloads(objects):
             found = set(environment_of(objects, pod, "")) - {"POD_NAME"}
             assert found - passed == ({"BUCKET", "AWS_REGION"} if in_a_bucket(objects) else set())
 
 
 def test_a_change_of_a_setting_restarts_the_pods(rendered: dict[str, list[Object]]):
-    names = [container_of(deployments(rendered[each])["selfplay"])["envFrom"] for each in ("base", "overlays/gpu")]
+    names = [container_of(workloads(rendered[each])["selfplay"])["envFrom"] for each in ("base", "overlays/gpu")]
     assert names[0] != names[1]  # the name of a ConfigMap ends with a hash of its content
 
 
 def test_the_probes_are_those_of_compose(rendered: dict[str, list[Object]], stand_in: Path):
     times = COMPOSE["x-role"]["healthcheck"]
     for objects in rendered.values():
-        for pod in of_kind(objects, "Deployment"):
+        for pod in kubernetes.workloads(objects):
             variables = environment_of(objects, pod, "") | {"RUN": "a run; of two"}
             where = f"s3://{variables['BUCKET']}" if in_a_bucket(objects) else "/runs"
             for probe in (container_of(pod)["livenessProbe"], container_of(pod)["startupProbe"]):
@@ -163,8 +164,8 @@ def test_the_probes_are_those_of_compose(rendered: dict[str, list[Object]], stan
 
 def test_there_is_one_trainer_at_a_time_and_all_nodes_write_to_the_volume(rendered: dict[str, list[Object]]):
     for objects in rendered.values():
-        trainer = deployments(objects)["trainer"]["spec"]
-        assert (trainer["replicas"], trainer["strategy"]) == (1, {"type": "Recreate"})
+        trainer = workloads(objects)["trainer"]["spec"]
+        assert trainer.get("parallelism", 1) == trainer.get("completions", 1) == 1
         for claim in of_kind(objects, "PersistentVolumeClaim"):
             assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
         policy = named(objects, "NetworkPolicy")["plyzero"]["spec"]
@@ -172,6 +173,17 @@ def test_there_is_one_trainer_at_a_time_and_all_nodes_write_to_the_volume(render
         rules = {key: value for key, value in policy.items() if key not in ("podSelector", "policyTypes")}
         to_the_store = [{"port": 53, "protocol": "UDP"}, *({"port": port, "protocol": "TCP"} for port in (53, 443))]
         assert rules == ({"egress": [{"ports": to_the_store}]} if in_a_bucket(objects) else {})
+
+
+def test_trainer_and_rater_end_with_the_training_and_are_started_again_when_they_are_stopped(
+    rendered: dict[str, list[Object]],
+):
+    for objects in rendered.values():
+        assert named(objects, "Job").keys() == {"trainer", "rater"}
+        for role, job in named(objects, "Job").items():
+            assert options_of(objects, role)["stopped_code"] > 0
+            assert job["spec"]["template"]["spec"]["restartPolicy"] == "OnFailure"
+            assert job["spec"]["backoffLimit"] >= 1_000_000
 
 
 def test_the_images_are_those_that_compose_builds(rendered: dict[str, list[Object]]):
@@ -182,18 +194,18 @@ def test_the_images_are_those_that_compose_builds(rendered: dict[str, list[Objec
         ("overlays/gpu", "trainer", gpu),
         ("overlays/evaluator", "evaluator", gpu),
     ):
-        assert container_of(deployments(rendered[name])[role])["image"] == image.replace("${TAG:-latest}", __version__)
+        assert container_of(workloads(rendered[name])[role])["image"] == image.replace("${TAG:-latest}", __version__)
 
 
 def test_only_trainers_ask_for_gpus_and_only_workers_run_on_spot_nodes(rendered: dict[str, list[Object]]):
     def limits(name: str, role: str) -> dict:
-        return container_of(deployments(rendered[name])[role])["resources"]["limits"]
+        return container_of(workloads(rendered[name])[role])["resources"]["limits"]
 
     assert limits("base", "selfplay") == limits("overlays/gpu", "selfplay") == {"cpu": "1", "memory": "2Gi"}
     assert limits("overlays/gpu", "trainer") == {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1"}
 
     def terms(role: str) -> list[list[tuple]]:
-        affinity = deployments(rendered["overlays/spot"])[role]["spec"]["template"]["spec"]["affinity"]
+        affinity = workloads(rendered["overlays/spot"])[role]["spec"]["template"]["spec"]["affinity"]
         required = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
         return [[(e["key"], e["operator"], *e["values"]) for e in each["matchExpressions"]] for each in required]
 
@@ -245,7 +257,7 @@ def test_slurm_asks_for_what_kubernetes_asks_for(role: str, at_a_time: int, rend
     options = dict(re.findall(r"^#SBATCH --([\w-]+)=?(.*)$", text, re.MULTILINE))
     assert (options["signal"], options["requeue"], options["open-mode"]) == ("B:TERM@90", "", "append")
     assert options["array"].endswith(f"%{at_a_time}")
-    limits = container_of(deployments(rendered["base"])[role])["resources"]["limits"]
+    limits = container_of(workloads(rendered["base"])[role])["resources"]["limits"]
     assert (options["cpus-per-task"], f"{options['mem']}i") == (limits["cpu"], limits["memory"])
     assert text.index("#SBATCH") < text.index("set -euo")  # options behind a command are not read
 

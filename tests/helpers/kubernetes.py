@@ -66,7 +66,7 @@ def in_references(objects: list[Object]) -> Iterator[str]:
             yield f"{title(each)} scales {target['name']}, which is not there"
         if each["spec"].get("minReplicas", 1) > each["spec"]["maxReplicas"]:
             yield f"{title(each)} has more replicas at least than at most"
-    pods = {title(each): each["spec"]["template"]["metadata"]["labels"] for each in of_kind(objects, "Deployment")}
+    pods = {title(each): each["spec"]["template"]["metadata"]["labels"] for each in workloads(objects)}
     policies = {title(each): chosen_by(each["spec"]["podSelector"], pods) for each in of_kind(objects, "NetworkPolicy")}
     if list(pods) not in policies.values():
         yield "no NetworkPolicy is for all pods"
@@ -83,6 +83,7 @@ def in_references(objects: list[Object]) -> Iterator[str]:
             yield f"{title(each)} selects the pods of others, or not its own"
         if ("replicas" in each["spec"]) == (each["metadata"]["name"] in scaled):
             yield f"{title(each)}: either it says how many replicas there are, or an autoscaler does"
+    for each in workloads(objects):
         for name, volume in volumes_of(each).items():
             claim = volume.get("persistentVolumeClaim")
             if claim and ("PersistentVolumeClaim", claim["claimName"]) not in names:
@@ -112,7 +113,7 @@ def in_quantities(objects: list[Object]) -> Iterator[str]:
     for each in of_kind(objects, "PersistentVolumeClaim"):
         if not bytes_or_cores(each["spec"]["resources"]["requests"]["storage"]):
             yield f"{title(each)}: its storage is not a quantity"
-    for each in of_kind(objects, "Deployment"):
+    for each in workloads(objects):
         resources = container_of(each)["resources"]
         limits, requests = resources["limits"], resources["requests"]
         for name, text in [*limits.items(), *requests.items()]:
@@ -133,7 +134,7 @@ def in_quantities(objects: list[Object]) -> Iterator[str]:
 
 def in_pods(objects: list[Object]) -> Iterator[str]:
     """Volumes without mounts, names that are cut, and what a pod may do."""
-    for each in of_kind(objects, "Deployment"):
+    for each in workloads(objects):
         pod, container = each["spec"]["template"]["spec"], container_of(each)
         mounts = [mount["name"] for mount in container["volumeMounts"]]
         if sorted(mounts) != sorted(volumes_of(each)) or len(mounts) != len(pod["volumes"]):
@@ -192,6 +193,11 @@ def arguments_of(objects: list[Object], deployment: Object, pod: str = "selfplay
 
 def of_kind(objects: list[Object], kind: str) -> list[Object]:
     return [each for each in objects if each["kind"] == kind]
+
+
+def workloads(objects: list[Object]) -> list[Object]:
+    """Return what makes pods: Deployments and Jobs."""
+    return [each for each in objects if each["kind"] in ("Deployment", "Job")]
 
 
 def chosen_by(selector: Object, pods: dict[str, Object]) -> list[str]:
