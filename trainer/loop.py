@@ -247,8 +247,9 @@ class Trainer(Learner):
         """Log a row about the progress of a trainer in `state`; as JSON with the fields of the heartbeat."""
         fields = self.describe(state)
         made = self.ledger.bootstrap
-        first = describe_first_model(self.run.settings, made=made, trainer=fields) if self._is_first else ""
-        left = f", {first}" if first else ""
+        left = ""
+        if self._is_first and self.step:
+            left = f", {describe_first_model(self.run.settings, made=made, trainer=fields)}"
         budget = describe_left(self.run.settings.budget, fields)
         log.info(
             f"%(state)s{left}: step %(step)d, %(games)d games with %(positions)d positions read, replay ratio "

@@ -77,11 +77,17 @@ def status(
 
 
 def wait(run: RunOption) -> None:
-    """Wait until the training of a run is over. Exit code 0: its budget is reached; 3: no process runs for 30 s."""
+    """Wait until the training of a run is over. Exit code 0: its budget is reached; 3: no process runs for 30 s.
+
+    A run that is just being created has these 30 s too.
+    """
     from plyzero.run.budget import read_end
     from plyzero.run.directory import read_run
     from plyzero.run.liveness import ALIVE, watch_run
 
+    began = time.monotonic()
+    while not (run / "run.toml").exists() and time.monotonic() - began <= 30.0:
+        time.sleep(1)
     opened = read_run(run)
     monitor = watch_run(opened)
     alive_at = time.monotonic()

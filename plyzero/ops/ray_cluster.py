@@ -13,6 +13,7 @@ from plyzero.errors import UserError, plain
 from plyzero.ops.failures import describe_log
 from plyzero.ops.keeper import Keeper, Report, Role
 from plyzero.ops.processes import stop_on_signals
+from plyzero.ops.summary import summarize_files
 from plyzero.ops.supervisor import STOP_SECONDS, Messages, RunView
 from plyzero.run.budget import read_done
 from plyzero.run.directory import Run
@@ -88,6 +89,7 @@ class Watch:
         self._reports: dict[str, Report] = {}  # the newest ones
         self._absent: set[str] = set(actors)  # actors that have not answered since they were started, or have died
         self._next_progress = 0.0
+        self._reached = ""  # what was reported last
         self._rater_ended: int | None = None  # how often it had when the run was done
 
     def is_over(self) -> bool:
@@ -137,6 +139,9 @@ class Watch:
         self._next_progress = time.monotonic() + 10.0
         if not self._messages.unless_error(self._view.refresh):
             return
+        if (lines := self._messages.unless_error(lambda: summarize_files(self._run))) and lines[0] != self._reached:
+            self._reached = lines[0]
+            self._report_line(self._reached)
         absent = f"Ray starts {', '.join(sorted(self._absent))}" if self._absent else ""
         self._report_line(", ".join(filter(None, [absent, self._view.describe([], rating=None)])))
 

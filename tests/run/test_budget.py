@@ -221,3 +221,19 @@ def test_wait_ends_with_0_when_the_training_is_over_and_with_3_when_nothing_runs
     assert clock.now > 1030
     Heartbeat(run.workers / f"{TRAINER}.json").beat({"role": TRAINER, "state": "stopped", "done": "3 steps"})
     assert shown("wait", "--run", str(run.root)) == "the training is over: 3 steps\n"
+
+
+def test_wait_waits_for_a_run_that_is_just_being_created(run: Run, monkeypatch: pytest.MonkeyPatch):
+    clock, hidden = Clock(), run.root.with_name("hidden")
+
+    def sleep(seconds: float) -> None:
+        clock.now += seconds
+        if clock.now > 1020 and hidden.exists():
+            hidden.rename(run.root)
+
+    monkeypatch.setattr("plyzero.commands.inspect.time", SimpleNamespace(monotonic=clock, sleep=sleep))
+    Heartbeat(run.workers / f"{TRAINER}.json").beat({"role": TRAINER, "state": "stopped", "done": "3 steps"})
+    run.root.rename(hidden)
+    assert shown("wait", "--run", str(run.root)) == "the training is over: 3 steps\n"
+    run.root.rename(run.root.with_name("gone"))
+    assert plyzero("wait", "--run", str(run.root)).returncode == 2

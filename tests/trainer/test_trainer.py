@@ -407,3 +407,47 @@ def test_a_trainer_beats_while_it_resumes(run: Run, monkeypatch: pytest.MonkeyPa
     wanted = run.settings.selfplay.bootstrap_positions
     counts = "step 0, 0 games with 0 positions read, replay ratio 0.00 of 8, trains 0 positions/s"
     assert f"waiting for {wanted} positions: {counts}" in caplog.messages
+
+
+def test_a_row_is_logged_every_half_minute_though_models_are_published_more_often(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    clock, stop = Clock(), threading.Event()
+
+    def train_step(trainer: Trainer) -> None:
+        clock.now += 8
+        if clock.now >= 1320:
+            stop.set()
+
+    for name, does in (
+        ("ingest", None),
+        ("maintain", None),
+        ("missing_positions", 0),
+        ("publish", None),
+        ("end", None),
+    ):
+        monkeypatch.setattr(Trainer, name, Mock(return_value=does))
+    monkeypatch.setattr(Trainer, "publish_is_due", lambda *_, **__: True)
+    monkeypatch.setattr(Trainer, "train_step", train_step)
+    monkeypatch.setattr("trainer.loop.time", SimpleNamespace(monotonic=clock))
+    with caplog.at_level("INFO"):
+        run_trainer(run, device="cpu", stop=stop)
+    assert sum(message.startswith("training: step") for message in caplog.messages) == 320 // 32 - 1
+
+
+def test_to_read_a_long_backlog_is_progress(run: Run):
+    heartbeat = Mock()
+    with closing(Trainer(run, device="cpu", heartbeat=heartbeat)) as trainer:
+        heartbeat.reset_mock()
+        trainer.ingest()
+    states = [call.args[0]["state"] for call in heartbeat.beat.call_args_list]
+    assert states == ["reading games"] * len([*list_segments(run.segments)])
+
+
+def test_no_time_is_estimated_before_the_first_games_of_all_workers_have_ended(run: Run):
+    with closing(Trainer(run, device="cpu")) as trainer:
+        trainer._generated_rate = SimpleNamespace(per_second=lambda *_: 2.0)  # type: ignore[assignment]
+        trainer.replay_reader.cursor, trainer.games = {"00000001": 1, "00000002": 1}, 15
+        assert trainer.describe_waiting() == "waiting for 200 positions"
+        trainer.games = 16  # of two workers with eight games each
+        assert trainer.describe_waiting() == "waiting for 200 positions, about 100 s"
