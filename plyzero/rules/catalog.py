@@ -392,8 +392,9 @@ def own_frames(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 def is_own(file: str) -> bool:
-    """Return whether a file of a traceback is a user's."""
-    return file.startswith(TEMPLATE) or not file.startswith(LIBRARIES)
+    """Return whether a file of a traceback is a user's. Packages may be in another environment than this one."""
+    is_installed = not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
+    return file.startswith(TEMPLATE) or not (is_installed or file.startswith(LIBRARIES))
 
 
 def with_location(error: BaseException) -> str:

@@ -30,6 +30,7 @@ def test_an_error_in_the_rules_names_file_and_line_and_how_to_test_them():
     [
         (log_of("/home/me/my_net.py"), 1, "ValueError: no, in /home/me/my_net.py, line 12 (play)"),
         (log_of(f"{ROOT}/trainer/loop.py"), 1, "ValueError: no"),
+        (log_of("/opt/other/lib/python3.12/site-packages/typer/core.py"), 1, "ValueError: no"),
         (log_of(f"{ROOT}/plyzero/files.py", "OSError: [Errno 5] Input/output error"), 1, "OSError: [Errno 5] Input/"),
         ("plyzero: the run already has a trainer\n", 2, "the run already has a trainer"),
         ("12:00 INFO step 7\n", -9, "it was killed by SIGKILL, most often because the machine ran out of memory"),
@@ -40,6 +41,7 @@ def test_the_rules_are_not_blamed_for_what_is_not_theirs(log: str, code: int, sa
     found = describe_log(log, code, GAME)
     assert found.startswith(said)
     assert "plyzero check" not in found
+    assert "site-packages" not in found
 
 
 def test_rules_that_break_while_a_model_is_measured_are_named():
