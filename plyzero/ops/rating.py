@@ -205,20 +205,7 @@ class Rater:
         if first is None or first.value < least:
             return None
         self.is_confirming = True
-        match = _Match(self._run, opponent, network, games=MOST_GAMES, seed=1, check=self._check_stopped)
-        result = MatchResult(0, 0, 0)
-        while True:
-            result += match.play(PART_GAMES)
-            found = _estimate(result, kind)
-            assert found is not None
-            has_all = result.games >= MOST_GAMES
-            reached = found.low >= least or (has_all and found.value >= least)
-            self.doing = (
-                f"step {network.step} has reached {kind} {first.value:.2f} against {opponent} and plays on: "
-                f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f}) in {result.games} more games"
-            )
-            if reached or has_all or found.high < least:
-                break
+        result, found = self._play_on(network, kind, least, opponent, before=first.value)
         confirmation = Confirmation(
             quantity=f"{kind} against {opponent}",
             least=least,
@@ -227,9 +214,26 @@ class Rater:
             low=round(found.low, 4),
             high=round(found.high, 4),
             games=result.games,
-            reached=reached,
+            reached=found.low >= least or (found.value >= least and result.games >= MOST_GAMES),
         )
         return Rating(step=network.step, scores={opponent: result}, confirmation=confirmation)
+
+    def _play_on(
+        self, network: Network, kind: str, least: float, opponent: str, *, before: float
+    ) -> tuple[MatchResult, Estimate]:
+        """Return the result of further games, until the interval of their mean does not hold `least`, and the mean."""
+        match = _Match(self._run, opponent, network, games=MOST_GAMES, seed=1, check=self._check_stopped)
+        result = MatchResult(0, 0, 0)
+        while True:
+            result += match.play(PART_GAMES)
+            found = _estimate(result, kind)
+            assert found is not None
+            self.doing = (
+                f"step {network.step} has reached {kind} {before:.2f} against {opponent} and plays on: "
+                f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f}) in {result.games} more games"
+            )
+            if found.low >= least or found.high < least or result.games >= MOST_GAMES:
+                return result, found
 
     def _check_stopped(self, *_: object) -> None:
         if self._stopping.is_set():

@@ -63,7 +63,7 @@ def describe_rest(run: RunDirectory, trainer: Mapping[str, object] | None) -> st
     if not ends:
         return "it goes on until it is stopped"
     left = describe_left(budget, trainer or {})
-    return f"{f'{left}, which is' if left else 'it goes on until'} {' or '.join(ends)}"
+    return f"{f'{left} of' if left else 'the budget is'} {' or '.join(ends)}"
 
 
 def describe_first_model(settings: Settings, *, made: float, trainer: Mapping[str, object]) -> str:

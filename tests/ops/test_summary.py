@@ -53,11 +53,11 @@ def test_nothing_is_judged_before_the_network_can_have_learned():
     ("budget", "words"),
     [
         ({}, "it goes on until it is stopped"),
-        ({"steps": 2400}, "about 10 min left to the budget, which is 2,400 steps"),
-        ({"until": "score >= 0.9 against mcts:100"}, "it goes on until score >= 0.9 against mcts:100"),
+        ({"steps": 2400}, "about 10 min left to the budget of 2,400 steps"),
+        ({"until": "score >= 0.9 against mcts:100"}, "the budget is score >= 0.9 against mcts:100"),
         (
             {"games": 1000, "until": "score >= 0.9 against mcts:100"},
-            "about 10 min left to the budget, which is 1,000 games or score >= 0.9 against mcts:100",
+            "about 10 min left to the budget of 1,000 games or score >= 0.9 against mcts:100",
         ),
     ],
 )
