@@ -202,11 +202,14 @@ def evaluator(
 
 
 def _end_if_done(run: Run) -> None:
-    """End this command if the training is over, with a line that says so."""
-    from plyzero.run.budget import read_done
+    """End this command if the training is over, with a line that says so and how to continue it."""
+    from plyzero.run.budget import find_done, how_to_continue
+    from plyzero.run.metrics import TRAINER, read_heartbeat
 
-    if done := read_done(run):
-        logging.getLogger(__name__).info("done: %s", done)
+    beat = read_heartbeat(run.workers / f"{TRAINER}.json")
+    if done := find_done(run, beat):
+        continued = how_to_continue(run, beat) or "with a trainer that has a larger budget"
+        logging.getLogger(__name__).info("done: %s; to continue, start it %s", done, continued)
         raise typer.Exit
 
 

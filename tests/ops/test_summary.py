@@ -101,3 +101,4 @@ def test_status_dashboard_and_logs_begin_with_the_same_two_lines(run: Run, caplo
     with caplog.at_level("INFO"):
         assert plyzero("selfplay", "--run", str(run.root)).returncode == 0
     assert caplog.messages[:2] == [lines[0], "The training is over: 1,200 steps reached."]
+    assert caplog.messages[-1] == "done: 1,200 steps; to continue, start it with a trainer that has a larger budget"
