@@ -38,7 +38,7 @@ def summarize(
     """
     beat, step = trainer or {}, number(trainer or {}, "step")
     if step or ratings:
-        reached = f"Step {step:,.0f} after {number(beat, 'games'):,.0f} games and {number(beat, 'minutes'):.0f} minutes"
+        reached = f"Step {step:,.0f} after {number(beat, 'games'):,.0f} games and {number(beat, 'minutes'):.0f} min"
         judged_from = math.ceil(run.settings.trainer.mature_steps)
         first = f"{reached}. {describe_learning(ratings, step, judged_from)}"
     else:

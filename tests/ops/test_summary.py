@@ -88,7 +88,7 @@ def test_status_dashboard_and_logs_begin_with_the_same_two_lines(run: Run, caplo
     beat = {"role": TRAINER, "state": "stopped", "step": 1200, "games": 4586, "positions": 90_000, "minutes": 12.0}
     Heartbeat(run.workers / f"{TRAINER}.json").beat(beat | {"budget": {"steps": 1200}, "done": "1,200 steps"})
     lines = (
-        "Step 1,200 after 4,586 games and 12 minutes. "
+        "Step 1,200 after 4,586 games and 12 min. "
         "Measured: 60 % (39 % to 78 %) against pure MCTS (100 random games a move).",
         "END, 1,200 steps reached: step 1200, 4586 games with 90000 positions in 12.0 min.",
     )
