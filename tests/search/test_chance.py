@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plyzero.rules.chance import chances_of, first_decision, is_chance, possible_moves
 from plyzero.search.evaluators import Rollouts
 from plyzero.search.selection import select_chance
-from plyzero.search.tree import EDGE, NO_NODE, NODE, UNPROVEN
+from plyzero.search.tree import EDGE, NO_NODE, NODE, PROVEN_DRAW, UNPROVEN
 from tests.helpers.dice import PlainRace, Race, decisions
 from tests.helpers.searches import both_kinds, nodes_of, result_of, searched
 from tests.helpers.toys import Exact, Hashed, after_move, solve
@@ -32,6 +32,8 @@ def test_proven_and_exact_values_are_those_of_solve(start, kind, all_rolls):
             if record["is_exact"]:
                 exact += 1
                 assert record["value_sum"] / record["visits"] == pytest.approx(solve(reached, memo), abs=1e-6)
+                draws = sum(chances_of(reached)[edge["action"]] for edge in edges if edge["proven"] == PROVEN_DRAW)
+                assert record["draw_sum"] / record["visits"] == pytest.approx(draws, abs=1e-6)
             for edge in edges:
                 if edge["proven"] != UNPROVEN:
                     proven += 1
