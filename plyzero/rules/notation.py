@@ -12,7 +12,10 @@ from plyzero.errors import UserError, plain
 from plyzero.rules.chance import move_name, parse_move, possible_moves
 from plyzero.rules.game import Game
 
-MAX_TRIED: Final = 8_000  # moves to reach a board
+MAX_TRIED: Final = 2_000
+"""Number of moves that are tried to reach a board."""
+
+Lines = tuple[str, ...]
 
 
 def action_names(position: Game, actions: tuple[int, ...]) -> list[str]:
@@ -64,33 +67,52 @@ def moves_to(start: Game, text: str) -> list[int]:
         return play_named(start, text.split())[1]
     except ValueError as error:
         empty, wanted = _lines(str(start)), _lines(text)
-        moves = [] if wanted == empty else _moves_to_board(start, wanted, empty, [empty], iter(range(MAX_TRIED)))
+        moves = [] if wanted == empty else _Filling(start, wanted).moves_from(start)
         if moves is not None:
             return moves
         raise ValueError(f"expected a board that moves reach by filling cells, or names of moves: {error}") from error
 
 
-def _moves_to_board(
-    position: Game, wanted: list[str], empty: list[str], seen: list[list[str]], tries: Iterator[int]
-) -> list[int] | None:
-    """Return the moves from `position` to the board `wanted`, whose cells are those of `empty` until they fill."""
-    for move, _ in zip(possible_moves(position), tries, strict=False):
-        after = position.play_unchecked(move)
-        lines = _lines(str(after))
-        if lines == wanted:
-            return [move]
-        if after.outcome() is None and lines not in seen and _is_between(empty, lines, wanted):
-            seen.append(lines)
-            if (rest := _moves_to_board(after, wanted, empty, seen, tries)) is not None:
-                return [move, *rest]
-    return None
+class _Filling:
+    """A search for the moves that fill cells of a board until it is the board `wanted`."""
+
+    def __init__(self, start: Game, wanted: Lines) -> None:
+        self.empty, self.wanted = _lines(str(start)), wanted
+        self.seen = {self.empty}
+        self.tries = iter(range(MAX_TRIED))
+
+    def moves_from(self, position: Game, elsewhere: frozenset[tuple[int, int]] = frozenset()) -> list[int] | None:
+        """Return the moves from `position` to the board; None if there are none or too many were tried.
+
+        elsewhere: players and their moves that fill a cell which stays empty on the board.
+        """
+        player = int(position.to_play)
+        moves = [move for move in possible_moves(position) if (player, move) not in elsewhere]
+        for move, _ in zip(moves, self.tries, strict=False):
+            after = position.play_unchecked(move)
+            lines = _lines(str(after))
+            if lines == self.wanted:
+                return [move]
+            if self._fills_elsewhere(lines):
+                elsewhere |= {(player, move)}
+            elif after.outcome() is None and lines not in self.seen and self._is_between(lines):
+                self.seen.add(lines)
+                if (rest := self.moves_from(after, elsewhere)) is not None:
+                    return [move, *rest]
+        return None
+
+    def _is_between(self, lines: Lines) -> bool:
+        """Return whether each character of `lines` is that of the empty board or of the wanted one."""
+        return all(b in (a, c) for a, b, c in self._characters(lines))
+
+    def _fills_elsewhere(self, lines: Lines) -> bool:
+        """Return whether a character of `lines` is another where the wanted board is empty."""
+        return any(a == c != b for a, b, c in self._characters(lines))
+
+    def _characters(self, lines: Lines) -> Iterator[tuple[str, str, str]]:
+        rows = zip_longest(self.empty, lines, self.wanted, fillvalue="")
+        return (each for row in rows for each in zip_longest(*row, fillvalue=" "))
 
 
-def _lines(text: str) -> list[str]:
-    return [line.rstrip() for line in text.strip("\n").split("\n")]
-
-
-def _is_between(empty: list[str], lines: list[str], wanted: list[str]) -> bool:
-    """Return whether each character of `lines` is that of the one or the other."""
-    rows = zip_longest(empty, lines, wanted, fillvalue="")
-    return all(b in (a, c) for row in rows for a, b, c in zip_longest(*row, fillvalue=" "))
+def _lines(text: str) -> Lines:
+    return tuple(line.rstrip() for line in text.strip("\n").split("\n"))

@@ -6,7 +6,8 @@ import base64
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,9 @@ from plyzero.run.directory import RunDirectory
 
 PAGE: Final = Path(__file__).parent / "page"
 """The directory of what a browser loads."""
+
+IMPORT: Final = re.compile(r'^import ?(\w+)? ?(?:\{(.*?)\})? ?from ?"/static/(.*?)";', re.MULTILINE)
+"""Import of a module: its default, its names, the file."""
 
 
 def make_report(run: RunDirectory) -> str:
@@ -63,7 +67,10 @@ def _describe(frames: Sequence[Frame]) -> list[dict[str, object]]:
 
 
 def inlined(name: str, data: object) -> str:
-    """Return a page of `page/` with everything that it loads inside, and `data` as `window.PLYZERO_REPORT`."""
+    """Return a page of `page/` with everything that it loads inside, and `data` as `window.PLYZERO_REPORT`.
+
+    Its content security policy names the digest of each script and style sheet, so nothing else runs in it.
+    """
     page = text_of(name)
     icon = f'<link rel="icon" href="{_data_address("image/svg+xml", text_of("icon.svg"))}">'
     page = page.replace('<link rel="icon" href="/static/icon.svg">', icon)
@@ -71,33 +78,69 @@ def inlined(name: str, data: object) -> str:
     page = re.sub(style, lambda found: f"<style>\n{text_of(found[1])}\n</style>", page)
     page = re.sub(r'<script src="/static/(.*?)"></script>', lambda found: _script(text_of(found[1])), page)
     page = re.sub(r'<script type="module" src="/static/(.*?)"></script>', lambda found: _module(found[1], data), page)
-    policy = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:"
-    return page.replace("<head>\n", f'<head>\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n', 1)
+    allowed = f"script-src {_digests(page, 'script')}; style-src {_digests(page, 'style')}; img-src data:"
+    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    charset = '<meta charset="utf-8">\n'
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+    return page.replace(charset, charset + meta, 1)
+
+
+def _digests(page: str, tag: str) -> str:
+    """Return the SHA-256 of what is in each element `tag` of `page`, as a content security policy names them."""
+    texts = re.findall(rf"<{tag}\b.*?>(.*?)</{tag}>", page, re.DOTALL)
+    digests = [base64.b64encode(sha256(text.encode()).digest()).decode() for text in texts]
+    return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
 def _module(name: str, data: object) -> str:
-    """Return a module as a script in the page; what it imports are data: addresses, which an import map names."""
-    modules = {each: _data_address("text/javascript", _source(each)) for each in _imported(name)}
-    return "\n".join(
-        [
-            _script(f"window.PLYZERO_REPORT = {as_script(data)};"),
-            f'<script type="importmap">{as_script({"imports": modules})}</script>',
-            _script(_source(name), ' type="module"'),
-        ]
-    )
+    """Return a module as a script in the page, with all modules that it imports, and before it the script of `data`."""
+    bundle = "\n".join(["const modules = {};", *map(_wrapped, [*_imported(name), name])])
+    return "\n".join([_script(f"window.PLYZERO_REPORT = {as_script(data)};"), _script(bundle, ' type="module"')])
 
 
 def _imported(name: str) -> dict[str, None]:
-    """Return the modules that a module imports, and those that these import."""
+    """Return the modules that a module imports, each after those that it imports itself."""
     found: dict[str, None] = {}
-    for each in re.findall(r'^import .* from "/static/(.*?)";$', text_of(name), re.MULTILINE):
-        found |= {each: None, **_imported(each)}
+    for _, _, each in IMPORT.findall(text_of(name)):
+        found |= {**_imported(each), each: None}
     return found
 
 
-def _source(name: str) -> str:
-    """Return a module that imports by bare names: in a module with a data: address only these are looked up."""
-    return re.sub(r'^(import .* from )"/static/(.*?)";$', r'\1"\2";', text_of(name), flags=re.MULTILINE)
+def _wrapped(name: str) -> str:
+    """Return a module as a function that runs at once and returns what the module exports."""
+    exported: list[str] = []
+
+    def names(found: re.Match[str]) -> str:
+        exported.extend(_renamed(found[1], lambda own, other: f"{other}: {own}"))
+        return ""
+
+    def declaration(found: re.Match[str]) -> str:
+        exported.append(found[2])
+        return found[1] + found[2]
+
+    def default(found: re.Match[str]) -> str:
+        exported.append("default: exportedByDefault")
+        return "const exportedByDefault = "
+
+    source = IMPORT.sub(_as_constants, text_of(name))
+    source = re.sub(r"\bexport ?\{(.*?)\};", names, source)
+    source = re.sub(r"^export ((?:async )?(?:const|function) )(\w+)", declaration, source, flags=re.MULTILINE)
+    source = re.sub(r"\bexport default ", default, source)
+    return f'modules["{name}"] = (() => {{\n{source}\nreturn {{ {", ".join(exported)} }};\n}})();'
+
+
+def _as_constants(found: re.Match[str]) -> str:
+    """Return constants in place of an import."""
+    names = _renamed(found[2] or "", lambda theirs, own: f"{theirs}: {own}")
+    if found[1]:
+        names.append(f"default: {found[1]}")
+    return f'const {{ {", ".join(names)} }} = modules["{found[3]}"];'
+
+
+def _renamed(names: str, rename: Callable[[str, str], str]) -> list[str]:
+    """Return the names of an import or an export; of one `as` another what `rename` makes of both."""
+    pairs = [each.split(" as ") for each in names.split(",") if each.strip()]
+    return [rename(*pair) if len(pair) == 2 else pair[0].strip() for pair in pairs]
 
 
 def as_script(data: object) -> str:

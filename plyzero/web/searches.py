@@ -7,8 +7,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, suppress
 from typing import Final
 
 from plyzero.errors import UserError
@@ -37,7 +37,7 @@ class Searches:
         self._free = at_once
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the next visitor first
 
-    async def stream(self, search: Callable[[Report], Event], visitor: str = "") -> AsyncIterator[Event]:
+    async def stream(self, search: Callable[[Report], Event], visitor: str = "") -> AsyncGenerator[Event]:
         """Yield the events that `search` reports, and at last what it returns, with `done`.
 
         A visitor, that is a network address, has at most 40 waiting searches, and all have 200 together. An error
@@ -71,6 +71,14 @@ class Searches:
                     return
         finally:
             left.set()
+
+    async def result(self, search: Callable[[Report], Event], visitor: str = "") -> Event:
+        """Return what `search` returns, without its events. Raises UserError if it fails or too many wait."""
+        async with aclosing(self.stream(search, visitor)) as events:
+            *_, last = [event async for event in events]
+        if "error" in last:
+            raise UserError(str(last["error"]))
+        return last
 
     async def _turn(self, visitor: str) -> None:
         """Wait until a search of a visitor may begin."""

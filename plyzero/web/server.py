@@ -7,11 +7,11 @@ import inspect
 import ipaddress
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from functools import lru_cache
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from functools import lru_cache, partial
 from mimetypes import guess_type
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 from urllib.parse import urlsplit
 
 import h11
@@ -54,6 +54,12 @@ MAX_SIMULATIONS: Final = 10_000
 
 MAX_START: Final = 4000
 """Longest text of a position that a visitor may set up, in characters."""
+
+MAX_BEGUN: Final = 64
+"""Number of positions whose moves are remembered."""
+
+MAX_ADDRESS: Final = 1 << 19
+"""Longest head of a request, in bytes: the address names all moves of a game, up to `play_api.MAX_TEXT` of them."""
 
 REQUEST_SECONDS: Final = 20.0
 """Time in which a request must arrive, in seconds."""
@@ -184,50 +190,57 @@ def game_routes(
         assert isinstance(player, Bot)
         return player
 
-    @lru_cache(64)
-    def began(start: str) -> GameSpec:
-        return game.set_up(start, "the text") if start else game
+    begun = {"": game}  # by the texts of the positions that visitors have set up
 
-    def asked(request: Request) -> tuple[GameSpec, str]:
-        """Return the game, which begins at the position `start` if a visitor has set one up, and the moves."""
+    async def asked(request: Request) -> tuple[GameSpec, str]:
+        """Return the game, which begins at the position `start` if a visitor has set one up, and the moves.
+
+        The moves to a new position are found in a search, so that a visitor who asks for many waits alone.
+        """
         start = request.query_params.get("start", "")
         if len(start) > MAX_START:
             raise UserError(f"expected a position of at most {MAX_START} characters, got {len(start)}")
-        return began(start), request.query_params.get("moves", "")
+        if start not in begun:
+            found = await searches.result(lambda report: {"game": game.set_up(start, "the text")}, _visitor(request))
+            if len(begun) > MAX_BEGUN:
+                del begun[next(text for text in begun if text)]
+            begun[start] = cast(GameSpec, found["game"])
+        return begun[start], request.query_params.get("moves", "")
 
     async def position(request: Request) -> Response:
-        at, rng = _number(request, "at"), np.random.default_rng()
-        return JSONResponse(await run_in_threadpool(lambda: describe_position(*asked(request), rng, at=at)))
+        at, rng, (begins, moves) = _number(request, "at"), np.random.default_rng(), await asked(request)
+        return JSONResponse(await run_in_threadpool(describe_position, begins, moves, rng, at=at))
 
     async def think(request: Request) -> Response:
         """Stream a search, as events whose data is JSON."""
         step = request.query_params.get("step", "")
         name, simulations = request.query_params.get("player", ANALYSIS), _number(request, "simulations")
 
-        def search(report: Report) -> Event:
-            position = unfinished_position(*asked(request))
-            before = parse_moves(*asked(request))[0][:-1]
+        def search(begins: GameSpec, moves_text: str, report: Report) -> Event:
+            position = unfinished_position(begins, moves_text)
+            before = parse_moves(begins, moves_text)[0][:-1]
             moves = sum(each.to_play == position.to_play for each in before if not is_chance(each))
             player = opponents.find(name, step=step, moves=moves)
             if name == ANALYSIS and simulations is not None and isinstance(player, Bot):
                 player = player.with_simulations(simulations, most=MAX_SIMULATIONS)
             return search_position(player, position)(report)
 
-        return _stream(request, searches, search)
+        return _stream(request, searches, asked, search)
 
     async def review_game(request: Request) -> Response:
         step, simulations = request.query_params.get("step", ""), _number(request, "simulations")
 
-        def search(report: Report) -> Event:
+        def search(begins: GameSpec, moves: str, report: Report) -> Event:
             bot, judge = opponents.judge(step, simulations, most=MAX_SIMULATIONS)
-            return {**review(bot, *parse_moves(*asked(request)))(report), "judge": judge}
+            return {**review(bot, *parse_moves(begins, moves))(report), "judge": judge}
 
-        return _stream(request, searches, search)
+        return _stream(request, searches, asked, search)
 
     async def inspect_network(request: Request) -> Response:
-        step = request.query_params.get("step", "")
-        found = await run_in_threadpool(lambda: network_view(find_bot(step), unfinished_position(*asked(request))))
-        return JSONResponse(found)
+        step, (begins, moves) = request.query_params.get("step", ""), await asked(request)
+        return JSONResponse(
+            await run_in_threadpool(lambda: network_view(find_bot(step), unfinished_position(begins, moves)))
+        )
 
     return [
         Route("/", lambda request: FileResponse(PAGE / "index.html")),
@@ -273,8 +286,19 @@ def listen(host: str, port: int) -> socket.socket:
 
 def serve_forever(app: Starlette, listening: socket.socket) -> None:
     """Serve `app` until a signal ends it."""
-    config = uvicorn.Config(app, http=Connection, log_level="warning", timeout_graceful_shutdown=2)
-    uvicorn.Server(config).run(sockets=[listening])
+    server_of(app).run(sockets=[listening])
+
+
+def server_of(app: Starlette) -> uvicorn.Server:
+    """Return the server of `app`, which is not running yet."""
+    config = uvicorn.Config(
+        app,
+        http=Connection,
+        log_level="warning",
+        timeout_graceful_shutdown=2,
+        h11_max_incomplete_event_size=MAX_ADDRESS,
+    )
+    return uvicorn.Server(config)
 
 
 class Connection(H11Protocol):
@@ -356,11 +380,27 @@ def _number(request: Request, name: str, *, most: int = 99_999_999) -> int | Non
     return int(text)
 
 
-def _stream(request: Request, searches: Searches, search: Callable[[Report], Event]) -> Response:
-    visitor = request.client.host if request.client else ""
+def _visitor(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+def _stream(
+    request: Request,
+    searches: Searches,
+    asked: Callable[[Request], Awaitable[tuple[GameSpec, str]]],
+    search: Callable[[GameSpec, str, Report], Event],
+) -> Response:
+    async def events() -> AsyncIterator[Event]:
+        try:
+            game, moves = await asked(request)
+        except UserError as error:
+            yield {"done": True, "error": str(error)}
+            return
+        async for event in searches.stream(partial(search, game, moves), _visitor(request)):
+            yield event
 
     async def lines() -> AsyncIterator[str]:
-        async for event in searches.stream(search, visitor):
+        async for event in events():
             yield f"data: {json.dumps(event)}\n\n"
 
     return StreamingResponse(lines(), media_type="text/event-stream")

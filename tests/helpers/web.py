@@ -13,17 +13,16 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 
-from plyzero.web.server import Connection, listen
+from plyzero.web.server import listen, server_of
 
 
 @contextmanager
 def serving(app: Starlette) -> Iterator[str]:
     """Serve `app` on a free port of 127.0.0.1 and yield its address."""
     listening = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, http=Connection, log_level="warning", timeout_graceful_shutdown=1))
+    server = server_of(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:

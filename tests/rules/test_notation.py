@@ -55,6 +55,12 @@ def test_the_search_for_moves_ends(monkeypatch: pytest.MonkeyPatch):
         load_game("gomoku").start.from_text(board)
 
 
+def test_a_board_of_forty_stones_needs_few_tries(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(notation, "MAX_TRIED", 1000)
+    position = random_game(load_game("gomoku").start, np.random.default_rng(1)).positions[40]
+    assert str(load_game("gomoku").start.from_text(str(position))) == str(position)
+
+
 def test_a_game_begins_at_a_position_in_which_it_is_not_over():
     game = load_game("tic-tac-toe")
     begun = game.starting_at(BOARD)

@@ -325,6 +325,105 @@ def test_a_file_that_is_no_such_game_is_one_sentence(game, content, words, serve
     assert words in alert_of(page)
 
 
+FORGED = {"type": "b", "props": {"id": "forged", "children": "x"}, "key": None, "ref": None, "__k": None, "__": None}
+FORGED |= {"__b": 1, "__e": None, "__c": None, "__v": 1, "__i": -1, "__u": 0}
+"""An element as preact keeps one."""
+
+MARKUP = "<b id=forged>x</b>"
+
+RECORDED = {"version": 2, "game": "tic-tac-toe v1", "start": "a1", "moves": ["b1"], "person": "first", "bot": "random"}
+RECORDED |= {"result": "draw", "winner": "draw", "end": "adjudicated", "resigned": False}
+RECORDED |= {"variations": [], "comments": {}}
+"""A record with every field that the page uses."""
+
+
+def load_games(page, path, *records):
+    """Load a file with these games."""
+    path.write_text("\n".join(map(json.dumps, records)) + "\n")
+    page.get_by_label("File of a game").set_input_files(path)
+
+
+def is_forged(page):
+    return page.evaluate("() => Boolean(document.querySelector('#forged'))")
+
+
+def test_no_field_of_a_file_becomes_an_element(serve, open_page, tmp_path):
+    page = open_page(serve("tic-tac-toe"), refusals=True)
+    page.wait_for_selector("svg.board")
+    inside = {"moves": [FORGED], "variations": [[FORGED]], "comments": {"": FORGED}}
+    for field in RECORDED:
+        for wrong in (FORGED, [FORGED], *([inside[field]] if field in inside else ())):
+            load_games(page, tmp_path / f"{field}.json", RECORDED, {**RECORDED, field: wrong})
+            page.wait_for_function(
+                "(name) => document.querySelector('[role=alert]')?.textContent.startsWith(`${name} cannot be loaded`)",
+                arg=f"{field}.json",
+            )
+            assert re.search("game 2: (expected|it is a game of)", alert_of(page)), field
+            assert not is_forged(page), field
+            assert not page.get_by_label("Game of the file").count()
+
+
+def test_texts_of_a_file_stay_texts(serve, open_page, tmp_path):
+    page = open_page(serve("tic-tac-toe"), refusals=True)
+    page.wait_for_selector("svg.board")
+    texts = {"bot": MARKUP, "result": MARKUP, "winner": MARKUP, "end": "resign", "note": MARKUP}
+    texts |= {"variations": [[MARKUP]], "comments": {"a1 b1": MARKUP, "a1": MARKUP, MARKUP: MARKUP}, "person": None}
+    load_games(page, tmp_path / "g.jsonl", {**RECORDED, **texts}, {**RECORDED, "winner": None, "resigned": True})
+    wait_for_status(page, r"^The game was loaded\.")
+    assert MARKUP in page.get_by_label("Game of the file").inner_text()
+    page.get_by_label("Game of the file").select_option("1")
+    wait_for_status(page, "resigned")
+    assert not is_forged(page)
+    load_games(page, tmp_path / "start.json", {**RECORDED, "start": MARKUP})
+    assert "got '<b'" in alert_of(page)
+    assert not is_forged(page)
+
+
+@pytest.mark.parametrize("address", ["/", "/run"])
+def test_what_is_no_element_shows_nothing(address, open_page, tmp_path):
+    game = load_game("tic-tac-toe")
+    with serving(make_app(game, Opponents(game), run=tmp_path / "none")) as found:
+        page = open_page(found + address)
+        page.evaluate(
+            """async (forged) => {
+              const { html, render } = await import("/static/html.js"), place = document.createElement("div");
+              document.body.append(place);
+              for (let i = 0; i < 2; i++) render(html`<p>${forged}</p><ul>${[forged]}</ul>`, place);
+            }""",
+            FORGED,
+        )
+        assert not is_forged(page)
+        page.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ("resigned=x", "White is to move"),
+        ("resigned=2", "White is to move"),
+        ("resigned=constructor", "White is to move"),
+        ("resigned=", "White is to move"),
+        ("resigned=0", "Black resigned"),
+        ("at=x", "White is to move"),
+        ("at=-1", "White is to move"),
+        ("note=x&note=&line=", "White is to move"),
+        ("step=x&resigned=1", "White resigned"),
+    ],
+)
+def test_what_an_address_cannot_mean_is_ignored(fields, words, serve, open_page):
+    page = open_page(serve("tic-tac-toe") + f"/#first=you&second=you&moves=a1&{fields}", refusals=True)
+    wait_for_status(page, words)
+
+
+def test_a_game_that_is_too_long_for_an_address_is_one_sentence(serve, open_page):
+    page = open_page(serve("tic-tac-toe") + "/#first=you&second=you", refusals=True)
+    wait_for_status(page, "Black is to move")
+    page.evaluate("location.hash = `first=you&second=you&moves=${'a1+'.repeat(60000)}`")
+    page.wait_for_selector("text=expected at most 100000 characters of moves, got 179999")
+    page.evaluate("location.hash = `first=you&second=you&moves=${'a1+'.repeat(200000)}`")
+    page.wait_for_selector("text=/The game is too long for this page: .* at most 400000 characters, got 6\\d{5}/")
+
+
 def test_games_name_their_moves_in_sgf_as_its_pages_say(serve, open_page, tmp_path):
     address = serve("hex(size=4)") + "/#first=you&second=you&moves=b1+swap+c3"
     page = open_page(address, accept_downloads=True)

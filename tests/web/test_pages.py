@@ -1,5 +1,7 @@
 """The dashboard and a recorded game as one file: everything is inside, and no text can break out of its place."""
 
+import base64
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -59,9 +61,19 @@ def test_a_page_loads_nothing(run: Run, game_page: Path):
         assert "default-src 'none'" in outside
         assert '"/static/' not in page
         assert page.count("<script") == page.count("</script>")
-        (imports,) = re.findall(r'<script type="importmap">\n?(.*?)\n?</script>', page, re.DOTALL)
         imported = re.findall(r'^import .* from "/static/(.*?)";$', (PAGE / start).read_text(), re.MULTILINE)
-        assert {*json.loads(imports)["imports"]} >= {*imported} > set()
+        assert {*re.findall(r'^modules\["(.*?)"\] = ', page, re.MULTILINE)} >= {start, *imported} > {start}
+
+
+def test_a_page_runs_only_the_scripts_that_it_was_written_with(run: Run, game_page: Path):
+    for page in make_report(run), game_page.read_text():
+        (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="(.*?)">', page)
+        allowed = dict(each.split(" ", 1) for each in policy.split("; "))
+        assert "unsafe" not in policy
+        for tag in ("script", "style"):
+            texts = re.findall(rf"<{tag}(?: .*?)?>(.*?)</{tag}>", page, re.DOTALL)
+            digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts]
+            assert allowed[f"{tag}-src"].split() == [f"'sha256-{digest}'" for digest in digests]
 
 
 def test_text_of_a_run_stays_in_its_script(run: Run):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plyzero.errors import UserError
 from plyzero.web import searches
 from plyzero.web.searches import Searches
 
@@ -81,3 +82,16 @@ def test_a_search_that_takes_too_long_ends_with_a_sentence(monkeypatch: pytest.M
         return [event async for event in Searches(1).stream(search, "")]
 
     assert run(events())[-1]["error"] == "the search has been ended after 0 s; ask for a smaller one"
+
+
+def test_a_search_without_a_stream_has_its_turn_and_its_sentence():
+    async def ask(queue: Searches, search):
+        return await queue.result(search)
+
+    def fails(report):
+        raise UserError("no such board")
+
+    queue = Searches(1)
+    assert run(ask(queue, lambda report: {"found": 3}))["found"] == 3
+    with pytest.raises(UserError, match=r"^no such board$"):
+        run(ask(queue, fails))

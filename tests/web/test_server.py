@@ -17,7 +17,7 @@ import pytest
 from plyzero.errors import UserError
 from plyzero.play.agents import Agent
 from plyzero.rules.catalog import load_game
-from plyzero.web import pages, searches, server
+from plyzero.web import pages, play_api, searches, server
 from plyzero.web.opponents import Opponents
 from plyzero.web.pages import PAGE
 from plyzero.web.server import listen, make_app
@@ -62,6 +62,31 @@ def test_a_game_begins_at_the_position_that_a_visitor_has_set_up():
         wrong, long = (get(found, "/api/position", start=text) for text in ("nothing", "x" * 4001))
     assert wrong[1]["error"].startswith("cannot begin at the position in the text: expected a board")
     assert long[1]["error"] == "expected a position of at most 4000 characters, got 4001"
+
+
+def test_the_moves_to_a_position_are_found_in_a_search_once(monkeypatch):
+    game, counted = load_game("tic-tac-toe"), []
+    original = searches.Searches.stream
+
+    def stream(self, search, visitor=""):
+        counted.append(visitor)
+        return original(self, search, visitor)
+
+    monkeypatch.setattr(searches.Searches, "stream", stream)
+    start = " 1 x . .\n 2 . o .\n 3 . . .\n   a b c"
+    with serving(make_app(game, Opponents(game))) as found:
+        for fields in ({}, {"moves": "c3"}, {"at": 0}):
+            assert get(found, "/api/position", start=start, **fields)[0] == 200
+        assert counted == ["127.0.0.1"]
+        assert [get(found, "/api/position", start="x" * 99)[0] for _ in range(2)] == [400, 400]
+        assert len(counted) == 3
+
+
+def test_a_game_as_long_as_the_server_takes_comes_in_its_address():
+    game = load_game("tests.helpers.toys:Relay")
+    with serving(make_app(game, Opponents(game))) as found:
+        status, answer = get(found, "/api/position", moves="é" * play_api.MAX_TEXT, start="é" * 4000)
+        assert (status, "expected a board" in answer["error"]) == (400, True)  # and not: a bad request
 
 
 def test_further_opponents_come_first_and_must_exist():
@@ -237,12 +262,15 @@ def test_a_run_without_a_model_is_waited_for(tmp_path):
 
 def test_the_libraries_of_others_are_those_of_their_packages():
     digests = {
-        "htm-preact.js": "72284e8e9079c87817145df1110f74e8a2aa040b2fc384922e18dfcb46fc1fd7",
+        "preact.js": "bdcbd9abdf2c77c5c45326eab42191e949222d479d0d5f69467387a77040cb55",
+        "preact-hooks.js": "e862ab2973aa6455eaa0f77c5d832d2157d6be59a17c8ba546550a575b58c6b4",
+        "htm.js": "ab33dd3f38059b9be4d5f5350128eefb2356639c4e0bbe9d9e8b3ba75847e9e4",
         "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
         "uPlot.min.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
     }
-    found = {name: hashlib.sha256((PAGE / "vendor" / name).read_bytes()).hexdigest() for name in digests}
-    assert found == digests
+    texts = {name: (PAGE / "vendor" / name).read_bytes() for name in digests}
+    texts["preact-hooks.js"] = texts["preact-hooks.js"].replace(b'"/static/vendor/preact.js"', b'"preact"')
+    assert {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()} == digests
     assert sum(path.stat().st_size for path in PAGE.rglob("*") if path.is_file()) < 200_000
 
 

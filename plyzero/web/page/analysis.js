@@ -1,6 +1,6 @@
 // What a search finds while it runs: the expected result, and the moves with their shares.
 
-import { html } from "/static/vendor/htm-preact.js";
+import { html } from "/static/html.js";
 import { ahead } from "/static/network.js";
 import { sideName } from "/static/status.js";
 

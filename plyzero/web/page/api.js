@@ -1,20 +1,36 @@
 // What the server is asked. Every request brings the moves of the game; the server keeps nothing.
 
+const LONGEST = 400000; // address, in characters: the server takes no longer one
+
+// Throws an Error with a sentence if the game is too long.
+function addressOf(path, fields) {
+  const address = `api/${path}?${new URLSearchParams(fields)}`;
+  if (address.length > LONGEST) throw new Error(`The game is too long for this page: expected an address of at most ${LONGEST} characters, got ${address.length}.`);
+  return address;
+}
+
 export async function get(path, fields = {}) {
+  const address = addressOf(path, fields);
   let answer;
   try {
-    answer = await fetch(`api/${path}?${new URLSearchParams(fields)}`);
+    answer = await fetch(address);
   } catch {
     throw new Error("The server does not answer.");
   }
-  const found = await answer.json();
-  if (!answer.ok) throw new Error(found.error);
+  const found = await answer.json().catch(() => ({ error: `What answers with ${answer.status} is not plyzero; is there a proxy between?` }));
+  if (!answer.ok || found.error) throw new Error(found.error);
   return found;
 }
 
 // Calls onEvent with every event of a search, and onError with a sentence. Returns a function that ends the search.
 export function stream(path, fields, onEvent, onError) {
-  const source = new EventSource(`api/${path}?${new URLSearchParams(fields)}`);
+  let source;
+  try {
+    source = new EventSource(addressOf(path, fields));
+  } catch (problem) {
+    onError(problem.message);
+    return () => {};
+  }
   source.onmessage = ({ data }) => {
     const event = JSON.parse(data);
     if (event.done) source.close();
@@ -36,13 +52,13 @@ export function readAddress() {
   known = location.hash;
   const fields = new URLSearchParams(location.hash.slice(1));
   const split = (names) => names.split(" ").filter(Boolean), moves = split(fields.get("moves") ?? "");
-  const at = Number(fields.get("at") ?? moves.length);
+  const at = Number(fields.get("at") ?? moves.length), resigned = ["0", "1"].indexOf(fields.get("resigned"));
   return {
     moves,
     at: Number.isInteger(at) && at >= 0 && at < moves.length ? at : moves.length,
     first: fields.get("first") ?? "you",
     second: fields.get("second"),
-    resigned: fields.get("resigned") === null ? null : Number(fields.get("resigned")),
+    resigned: resigned < 0 ? null : resigned,
     step: fields.get("step") ?? "",
     start: fields.get("start") ?? "",
     lines: fields.getAll("line").map(split),

@@ -1,6 +1,6 @@
 // The board: clicks on its cells become moves, and what a search has found is drawn above it.
 
-import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "/static/html.js";
 import { draw, drawFrame } from "/static/overlay.js";
 
 const SENTENCE = /(\p{L}{2,}[,;:.]? ){2}\p{L}{2,}/u;  // three words: a line to be wrapped, and not part of a drawing

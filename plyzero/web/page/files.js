@@ -1,6 +1,6 @@
 // Games as files, and positions as text.
 
-import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "/static/html.js";
 import { get } from "/static/api.js";
 import { readSgf, writeSgf } from "/static/sgf.js";
 import { nameOf, SIDES } from "/static/status.js";
@@ -49,7 +49,7 @@ export function Records({ about, game, position, players, onLoad, onError, say }
     const sides = SIDES.map((each) => (!side || other === "you" || each === side ? "you" : about.opponent));
     const bot = side ? 1 - SIDES.indexOf(side) : 1 - SIDES.indexOf(winner); // or whoever has lost
     const loser = resigned ? 1 - bot : end === "resign" ? bot : null;
-    onLoad({ moves, at: moves.length, first: sides[0], second: sides[1], start, resigned: loser, lines: variations, notes: comments }, `The game was loaded.${note}`);
+    onLoad({ moves, at: moves.length, first: sides[0], second: sides[1], start, resigned: SIDES[loser] ? loser : null, lines: variations, notes: comments }, `The game was loaded.${note}`);
   }
   return html`<div class="row">
     <button onClick=${save} disabled=${!position}>Save</button>
@@ -98,7 +98,24 @@ function rowOf(line) {
   return /[^\d ]/.test(rest ?? "") ? { label, cells: [...rest].flatMap((glyph, i) => i % 2 ? [] : [{ glyph, at: line.indexOf(rest) + i }]) } : null;
 }
 
-// The games in a file: a saved one, or one a line, as match --save and replay export write them.
+const isMissing = (value) => value === undefined || value === null, isText = (value) => typeof value === "string";
+const areTexts = (value) => Array.isArray(value) && value.every(isText), isTextOrMissing = (value) => isMissing(value) || isText(value);
+
+// The fields of a record that the page uses: what each one is, and whether a value is that.
+const FIELDS = {
+  moves: ["a list of names", areTexts],
+  start: ["a text", isTextOrMissing],
+  person: ["first or second", (value) => isMissing(value) || SIDES.includes(value)],
+  bot: ["a text", isTextOrMissing],
+  result: ["a text", isTextOrMissing],
+  winner: ["a text", isTextOrMissing],
+  end: ["a text", isTextOrMissing],
+  resigned: ["true or false", (value) => isMissing(value) || typeof value === "boolean"],
+  variations: ["lists of names", (value) => isMissing(value) || (Array.isArray(value) && value.every(areTexts))],
+  comments: ["texts by the moves before them", (value) => isMissing(value) || (value.constructor === Object && areTexts(Object.values(value)))],
+};
+
+// The games in a file: a saved one, or one a line, as match --save and replay export write them; of each its FIELDS.
 function parseGames(text, identity) {
   let records;
   try {
@@ -106,16 +123,14 @@ function parseGames(text, identity) {
   } catch {
     throw new Error("expected a game as JSON, as Save writes it, or one a line.");
   }
-  const areNames = (each) => Array.isArray(each) && each.every((name) => typeof name === "string");
-  records.forEach((record, i) => {
+  return records.map((record, i) => {
     const where = records.length > 1 ? `game ${i + 1}: ` : "";
-    const { version = 1, game = identity, moves, person, variations = [], comments = {} } = record ?? { version: null };
+    const { version = 1, game = identity } = record ?? { version: null };
     if (![1, 2].includes(version)) throw new Error(`${where}expected a game record of version 1.`);
-    if (game !== identity) throw new Error(`${where}it is a game of ${game}, not of ${identity}.`);
-    if (!areNames(moves) || (person !== undefined && !SIDES.includes(person))) throw new Error(`${where}expected moves as a list, and person as first or second.`);
-    if (!Array.isArray(variations) || !variations.every(areNames) || !areNames(Object.values(comments ?? [0]))) {
-      throw new Error(`${where}expected variations as lists of moves, and comments as texts.`);
-    }
+    if (game !== identity) throw new Error(`${where}it is a game of ${isText(game) ? game : JSON.stringify(game)}, not of ${identity}.`);
+    return Object.fromEntries(Object.entries(FIELDS).map(([name, [kind, isRight]]) => {
+      if (isRight(record[name])) return [name, record[name] ?? undefined];
+      throw new Error(`${where}expected ${name} as ${kind}, got ${(JSON.stringify(record[name]) ?? "nothing").slice(0, 60)}.`);
+    }));
   });
-  return records;
 }

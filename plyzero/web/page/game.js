@@ -1,5 +1,5 @@
 // A recorded game to walk through, from the data in window.PLYZERO_REPORT; plyzero/web/game_page.py describes it.
-import { html, render, useEffect, useMemo, useState } from "/static/vendor/htm-preact.js";
+import { html, render, useEffect, useMemo, useState } from "/static/html.js";
 import { Graph, Moves } from "/static/moves.js";
 
 const { game, result, frames } = window.PLYZERO_REPORT;

@@ -1,6 +1,6 @@
 // What the network sees and answers, for people who debug the observation of their game.
 
-import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "/static/html.js";
 import { get } from "/static/api.js";
 
 export function NetworkView({ asked, ready, why }) {

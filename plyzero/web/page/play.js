@@ -1,6 +1,6 @@
 // The page on which a game is played, analysed and reviewed.
 
-import { html, render, useEffect, useMemo, useRef, useState } from "/static/vendor/htm-preact.js";
+import { html, render, useEffect, useMemo, useRef, useState } from "/static/html.js";
 import { get, readAddress, stream, writeAddress } from "/static/api.js";
 import { BoardView } from "/static/board.js";
 import { Evaluation, PlayerStrip, scoreOf } from "/static/players.js";

@@ -1,6 +1,6 @@
 // The players, above and below the board, and the expected result beside it.
 
-import { html } from "/static/vendor/htm-preact.js";
+import { html } from "/static/html.js";
 import { expected } from "/static/analysis.js";
 import { Roll } from "/static/moves.js";
 import { capital, sideName, SIDES } from "/static/status.js";

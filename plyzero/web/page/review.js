@@ -1,6 +1,6 @@
 // The review of a game: its turning points, and a curve of the expected result.
 
-import { html, useEffect, useState } from "/static/vendor/htm-preact.js";
+import { html, useEffect, useState } from "/static/html.js";
 import { stream } from "/static/api.js";
 import { Graph, Moves } from "/static/moves.js";
 import { ahead } from "/static/network.js";

@@ -1,5 +1,5 @@
 // The dashboard of a run. With window.PLYZERO_REPORT it shows that; otherwise it asks the server every two seconds.
-import { html, render, useEffect, useMemo, useRef, useState } from "/static/vendor/htm-preact.js";
+import { html, render, useEffect, useMemo, useRef, useState } from "/static/html.js";
 
 const REPORT = window.PLYZERO_REPORT;
 const POLL_MS = 2000, GAMES_MS = 10000, TIMEOUT_MS = 8000, GAMES_TIMEOUT_MS = 120000; // the rules may have to be compiled
@@ -175,9 +175,10 @@ function Plot({ name, x, lines, range, ends, formatX, formatY, onCursor }) {
   const data = [x, ...lines.flatMap((line) => line.low ? [line.y, line.low, line.high] : [line.y])];
   const few = x.length < 60;
   useEffect(() => {
-    plot.current = new uPlot(plotOptions(holder.current, { lines, range, xRange, formatX, formatY, onCursor }), data, holder.current);
-    const observer = new ResizeObserver(() => plot.current.setSize({ width: holder.current.clientWidth, height: 220 }));
-    observer.observe(holder.current);
+    const place = holder.current;
+    plot.current = new uPlot(plotOptions(place, { lines, range, xRange, formatX, formatY, onCursor }), data, place);
+    const observer = new ResizeObserver(() => place.isConnected && plot.current.setSize({ width: place.clientWidth, height: 220 }));
+    observer.observe(place);
     return () => {
       observer.disconnect();
       plot.current.destroy();
