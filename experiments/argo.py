@@ -1,8 +1,9 @@
 """A plan as an Argo WorkflowTemplate: each task is a container with the same command, on a volume that all share.
 
 The parameters of the experiment are arguments of the workflow, `argo submit --from workflowtemplate/NAME -p steps=500`,
-but for those that decide which tasks there are, and each workflow has a directory of its own. Argo and Kubernetes read
-some texts in a command themselves: `{{`, which is refused, and `$`, which is doubled.
+and each workflow has a directory of its own. Those that decide which tasks there are, or what these need, cannot
+change; the first task fails with a sentence if one has. Argo and Kubernetes read some texts in a command themselves:
+`{{`, which is refused, and `$`, which is doubled.
 
 No task needs a token of the cluster. Argo's own container beside each task does, to report how the task ended, so the
 template leaves the service account as it is.
@@ -37,6 +38,23 @@ DIRECTORY: Final = "/experiment"
 ENTRYPOINT: Final = "experiment"
 """Name of the template that holds the graph."""
 
+CHECK: Final = "arguments"
+"""Name of the first task, which fails if an argument is another than the template was made for."""
+
+CHECK_SCRIPT: Final = """
+refuse() { echo "expected $1, got $2: print a template with -p $2"; exit 1; }
+if [ "$1" ]; then
+  [ "$2" -ge 1 ] && [ "$2" -le "$3" ] || refuse "$1 from 1 to $3" "$1=$2"
+fi
+shift 3
+while [ $# -gt 0 ]; do
+  [ "$2" = "$3" ] || refuse "$1=$3" "$1=$2"
+  shift 3
+done
+"""
+"""Its arguments are three words for each argument that is compared: its name, its value and that of the template. The
+first three are of the number of runs, which may be smaller."""
+
 ARGUMENT: Final = "{{{{workflow.parameters.{}}}}}"
 """The form of an argument of the workflow in a template."""
 
@@ -48,6 +66,10 @@ PLACE: Final = f"{ARGUMENT.format(OUTDIR)}/{{{{workflow.name}}}}"
 
 USER: Final = 10001
 """User and group of the containers, as in the Dockerfile."""
+
+LOCKED_DOWN: Final = m.SecurityContext(
+    allow_privilege_escalation=False, read_only_root_filesystem=True, capabilities=m.Capabilities(drop=["ALL"])
+)
 
 COMPARISONS: Final = {
     ">=": "{value} >= {bound}",
@@ -71,7 +93,7 @@ def workflow_template(
     It has a template for each kind of task and one for the graph. The words in which the tasks of a kind differ are
     input parameters. The directory on the volume of the claim is `outdir`, an argument of the workflow that is `name`
     by default, and in it one with the name of the workflow. If the runs are numbered, the argument with their number
-    can make it smaller.
+    can make it smaller. A task has as many cores as it asks for, so a training has no more workers.
 
     Raises UserError for names that Kubernetes or Argo cannot use, and for a command that Argo would change.
     """
@@ -80,8 +102,9 @@ def workflow_template(
             if "{{" in word:
                 raise UserError(f"task {task.name}: Argo would read the braces in {shown(word)}; write it without {{{{")
     fixed, number = _fixed(definition), _number_of_runs(definition, parameters)  # of which a workflow can ask for fewer
-    arguments = {each: text_of(value) for each, value in parameters.items() if each not in fixed}
-    plan = make_plan(definition, parameters, written={each: ARGUMENT.format(each) for each in arguments})
+    arguments = {each: text_of(value) for each, value in parameters.items()}
+    written = {each: ARGUMENT.format(each) for each in arguments if each not in fixed}
+    plan = make_plan(definition, parameters, written=written)
     if NAME.fullmatch(name) is None or len(name) > MAX_NAME:
         raise UserError(
             f"expected --name to be at most {MAX_NAME} small letters, digits and -, with a letter or digit at both "
@@ -89,14 +112,15 @@ def workflow_template(
         )
     if OUTDIR in arguments:
         raise UserError(f"the parameter {OUTDIR} would be the directory in Argo; rename it")
-    names = renamed([task.name for task in plan.tasks], "-", "{} in Argo")
+    names = renamed([CHECK, *(task.name for task in plan.tasks)], "-", "{} in Argo")
     kinds: dict[str, list[Task]] = {}
     for task in plan.tasks:
         kinds.setdefault(task.kind, []).append(task)
     values = _values(plan)
-    template_names = renamed([ENTRYPOINT, *kinds], "-", "{} in Argo")
+    template_names = renamed([ENTRYPOINT, CHECK, *kinds], "-", "{} in Argo")
     places = {run: place for place, run in enumerate(plan.runs)}
-    templates: list[Container | DAG] = []
+    compared = {each: arguments[each] for each in parameters if each in fixed and each != number}
+    templates: list[Container | DAG] = [_check(number, arguments.get(number or "", ""), compared, image=image)]
     graph: dict[str, m.DAGTask] = {}
     for kind, tasks in kinds.items():
         inputs = _inputs(tasks, has_values=kind in values)
@@ -106,9 +130,8 @@ def workflow_template(
             given = {parameter: words[position] for parameter, words in inputs.items()}
             fewer = [f"{ARGUMENT.format(number)} > {places[task.run]}"] if number and task.run else []
             graph[task.name] = _dag_task(task, template, given, names, fewer=fewer)
-    if number:
-        arguments[number] = text_of(parameters[number])
-    templates.append(DAG(name=ENTRYPOINT, fail_fast=False, tasks=[graph[task.name] for task in plan.tasks]))
+    tasks_in_order = [m.DAGTask(name=CHECK, template=CHECK), *(graph[task.name] for task in plan.tasks)]
+    templates.append(DAG(name=ENTRYPOINT, fail_fast=False, tasks=tasks_in_order))
     workflow = WorkflowTemplate(
         name=name,
         entrypoint=ENTRYPOINT,
@@ -142,7 +165,8 @@ def _fixed(definition: Definition) -> set[str]:
     """Return the parameters that decide which tasks there are, where they write, and what they need."""
     texts = [text for task in definition.tasks.values() for text in (task.when or "", task.out or "")]
     found = {name for text in texts for _, name, _, _ in Formatter().parse(text) if name}
-    return found.union(definition.matrix.values(), (str(task.cpus) for task in definition.tasks.values()))
+    needed = (str(need) for task in definition.tasks.values() for need in (task.cpus, task.gpus))
+    return found.union(definition.matrix.values(), needed)
 
 
 def _number_of_runs(definition: Definition, parameters: Mapping[str, Value]) -> str | None:
@@ -161,8 +185,33 @@ def _inputs(tasks: Sequence[Task], *, has_values: bool) -> dict[str, list[str]]:
 
 
 def _words(task: Task) -> list[str]:
-    """Return the words of a command as Kubernetes must find them to start the command itself."""
-    return [word.replace("$", "$$") for word in task.command]  # $(NAME) is a variable to Kubernetes, and $$ is one $
+    return [_escaped(word) for word in task.command]
+
+
+def _escaped(word: str) -> str:
+    """Return a word as Kubernetes must find it to start the command itself."""
+    return word.replace("$", "$$")  # $(NAME) is a variable to Kubernetes, and $$ is one $
+
+
+def _check(number: str | None, runs: str, compared: Mapping[str, str], *, image: str) -> Container:
+    """Return the first task.
+
+    number:   the argument with the number of runs, None if they are not just numbered.
+    compared: arguments that cannot change -> their values.
+    """
+    words = [number or "", ARGUMENT.format(number) if number else "", runs]
+    for name, value in compared.items():
+        if "{{" in value:
+            raise UserError(f"Argo would read the braces in {name}={shown(value)}; write it without {{{{")
+        words += [name, ARGUMENT.format(name), _escaped(value)]
+    return Container(
+        name=CHECK,
+        image=image,
+        command=["sh"],
+        args=["-c", _escaped(CHECK_SCRIPT.strip()), CHECK, *words],
+        resources=Resources(cpu_request="100m", memory_request="64Mi"),
+        security_context=LOCKED_DOWN,
+    )
 
 
 def _container(
@@ -187,13 +236,12 @@ def _container(
         env=[m.EnvVar(name="PYTHONPATH", value="/games")],  # modules of games in the image
         resources=Resources(
             cpu_request=task.cpus,
+            cpu_limit=task.cpus,  # which is how many cores a program in the container finds
             memory_request=f"{task.memory_mb}Mi" if task.memory_mb else None,
             gpus=task.gpus or None,
         ),
         node_selector={**task.node_selector} or None,
-        security_context=m.SecurityContext(
-            allow_privilege_escalation=False, read_only_root_filesystem=True, capabilities=m.Capabilities(drop=["ALL"])
-        ),
+        security_context=LOCKED_DOWN,
         volume_mounts=[
             m.VolumeMount(name="experiment", mount_path=DIRECTORY, sub_path=PLACE),
             m.VolumeMount(name="tmp", mount_path="/tmp"),
@@ -209,6 +257,7 @@ def _dag_task(
 ) -> m.DAGTask:
     ended = ("Succeeded", "Failed", "Errored", "Skipped", "Omitted")  # in whatever way
     depends = [
+        *(() if task.needs else (f"{CHECK}.Succeeded",)),
         *(f"{names[each]}.Succeeded" for each in task.needs),
         *(f"({' || '.join(f'{names[each]}.{state}' for state in ended)})" for each in task.after),
     ]
@@ -218,7 +267,7 @@ def _dag_task(
         arguments=m.Arguments(parameters=[m.Parameter(name=each, value=word) for each, word in arguments.items()])
         if arguments
         else None,
-        depends=" && ".join(depends) or None,
+        depends=" && ".join(depends),
         when=" && ".join((*fewer, *(_comparison(each, names) for each in task.conditions))) or None,
     )
 

@@ -40,7 +40,9 @@ class TaskDefinition(_Table):
     when: str | None = Field(None, description="A condition such as train.score >= 0.55, on a task that it needs.")
     cpus: int | str = Field(1, description="CPU cores that it takes, or the parameter with their number; 0 = 1.")
     memory_mb: int | None = Field(None, ge=1, description="Memory that a cluster keeps free for it, in MB.")
-    gpus: int = Field(0, ge=0, le=64, description="GPU slots that it takes.")
+    gpus: int | str = Field(
+        0, description="GPU slots that it takes, or the parameter with the device: none for cpu, otherwise one."
+    )
     node_selector: dict[str, str] = Field({}, description="Labels of the nodes in Kubernetes that may run it.")
     retries: int = Field(0, ge=0, le=100, description="How often it is repeated after a failure.")
     timeout_minutes: float | None = Field(None, gt=0, description="Time after which an attempt fails.")

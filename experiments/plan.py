@@ -25,6 +25,9 @@ OUR_VARIABLES: Final = ("run", "out", "previous", "all")
 MAX_CPUS: Final = 1024
 """Largest number of cores of a task."""
 
+MAX_GPUS: Final = 64
+"""Largest number of GPU slots of a task."""
+
 MAX_RUNS: Final = 1000
 """Largest number of runs."""
 
@@ -211,7 +214,7 @@ def _make_task(
         cpus=_cpus(kind, defined.cpus, parameters),
         memory_mb=defined.memory_mb,
         node_selector=defined.node_selector,
-        gpus=defined.gpus,
+        gpus=_gpus(kind, defined.gpus, parameters),
         retries=defined.retries,
         timeout=None if defined.timeout_minutes is None else 60 * defined.timeout_minutes,
     )
@@ -225,6 +228,17 @@ def _cpus(kind: str, cpus: int | str, parameters: Mapping[str, Value]) -> int:
             f"task {kind}: expected cpus, or a parameter, from {least} to {MAX_CPUS}, got {cpus} = {number}"
         )
     return max(1, number)
+
+
+def _gpus(kind: str, gpus: int | str, parameters: Mapping[str, Value]) -> int:
+    """Return the GPU slots of a task, which needs none if the parameter with its device says so."""
+    device = parameters.get(gpus) if isinstance(gpus, str) else None
+    if isinstance(gpus, str) and not isinstance(device, str):
+        raise UserError(f"task {kind}: expected gpus, or a parameter with a device, got {gpus} = {device}")
+    number = gpus if isinstance(gpus, int) else int(device != "cpu")
+    if not 0 <= number <= MAX_GPUS:
+        raise UserError(f"task {kind}: expected gpus from 0 to {MAX_GPUS}, got {number}")
+    return number
 
 
 def _name(kind: str, run: str | None) -> str:

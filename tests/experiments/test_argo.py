@@ -1,13 +1,15 @@
 """The export to Argo: the shipped experiments, what their templates say, and that mistakes in them are found."""
 
 import copy
+import re
+import subprocess
 from collections import Counter
 from typing import Any
 
 import pytest
 import yaml
 
-from experiments.argo import GO_NUMBER, PLACE, workflow_template
+from experiments.argo import CHECK, GO_NUMBER, PLACE, workflow_template
 from experiments.definition import shipped
 from experiments.plan import make_plan
 from plyzero.errors import UserError
@@ -24,7 +26,8 @@ def template_of(experiment: Experiment) -> dict[str, Any]:
 
 
 def tasks_of(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {task["name"]: task for task in named(template, "experiment")["dag"]["tasks"]}
+    """Return the tasks of the plan: all but the one that checks the arguments."""
+    return {task["name"]: task for task in named(template, "experiment")["dag"]["tasks"] if task["name"] != CHECK}
 
 
 def named(template: dict[str, Any], name: str) -> dict[str, Any]:
@@ -32,7 +35,7 @@ def named(template: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def containers(template: dict[str, Any]) -> list[dict[str, Any]]:
-    return [each for each in template["spec"]["templates"] if "container" in each]
+    return [each for each in template["spec"]["templates"] if "container" in each and each["name"] != CHECK]
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +66,32 @@ def test_a_submission_changes_the_parameters_and_has_a_directory_of_its_own():
         found = tasks_of(template)[task.name.replace("/", "-")]
         assert command_in_pod(template, found, given) == task.command
     arguments = {each["name"]: each["value"] for each in template["spec"]["arguments"]["parameters"]}
-    assert arguments.keys() - parameters.keys() == {"outdir"}
-    assert parameters.keys() - arguments.keys() == {"workers", "min_score"}  # decide what tasks need
+    assert arguments.keys() == {*parameters, "outdir"}
     places = {mount["subPath"] for each in containers(template) for mount in each["container"]["volumeMounts"][:1]}
     assert places == {"{{workflow.parameters.outdir}}/{{workflow.name}}"}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "refused"),
+    [
+        ("train-and-compare", {"runs": "2", "steps": "500"}, ""),
+        ("train-and-compare", {"runs": "5"}, "expected runs from 1 to 3, got runs=5: print a template with -p runs=5"),
+        ("train-and-compare", {"runs": "0"}, "expected runs from 1 to 3, got runs=0: "),
+        ("train-and-compare", {"runs": "all"}, "expected runs from 1 to 3, got runs=all: "),
+        ("train-and-compare", {"workers": "8"}, "expected workers=0, got workers=8: "),
+        ("train-and-compare", {"device": "cpu"}, "expected device=auto, got device=cpu: "),
+        ("train-and-compare", {"min_score": "$HOME"}, "expected min_score=0.55, got min_score=$HOME: "),
+        ("sweep", {}, ""),
+        ("sweep", {"seeds": "2"}, "expected seeds=3, got seeds=2: "),
+    ],
+)
+def test_an_argument_that_cannot_change_is_refused_by_the_first_task(name, given, refused):
+    template = template_of(shipped_experiment(name))
+    first, *others = named(template, "experiment")["dag"]["tasks"]
+    assert (first["name"], "depends" in first) == (CHECK, False)
+    assert all(re.match(r"[\w-]+\.Succeeded( && |$)", each["depends"]) for each in others)
+    done = subprocess.run(command_in_pod(template, first, given), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout[: len(refused)]) == (int(bool(refused)), refused)
 
 
 def test_braces_in_the_value_of_a_parameter_are_refused():
@@ -84,16 +109,33 @@ def test_a_submission_can_ask_for_fewer_runs(template):
     assert not any("when" in task for task in tasks_of(by_values).values())
 
 
-def test_only_trainings_ask_for_a_gpu(template):
-    limits = {each["name"]: each["container"]["resources"].get("limits") for each in containers(template)}
-    assert limits.pop("train") == {"nvidia.com/gpu": "1"}
-    assert set(limits.values()) == {None}
+def gpus_of(template: dict[str, Any]) -> dict[str, str]:
+    limits = {each["name"]: each["container"]["resources"]["limits"] for each in containers(template)}
+    return {name: each["nvidia.com/gpu"] for name, each in limits.items() if "nvidia.com/gpu" in each}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_only_trainings_ask_for_a_gpu_and_none_does_with_the_device_cpu(name):
+    definition, parameters = shipped_experiment(name)
+    assert gpus_of(template_of((definition, parameters))) == {"train": "1"}
+    assert gpus_of(template_of((definition, parameters | {"device": "cuda"}))) == {"train": "1"}
+    assert gpus_of(template_of((definition, parameters | {"device": "cpu"}))) == {}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("workers", [0, 5])
+def test_a_task_finds_as_many_cores_as_it_asks_for_and_says_how_much_memory_it_needs(name, workers):
+    definition, parameters = shipped_experiment(name)
+    for each in containers(template_of((definition, parameters | {"workers": workers}))):
+        requests, limits = (each["container"]["resources"][key] for key in ("requests", "limits"))
+        assert limits["cpu"] == requests["cpu"] == str(max(1, workers) if each["name"] == "train" else 1)
+        assert requests["memory"] == f"{definition.tasks[each['name']].memory_mb}Mi"
 
 
 def test_averages_wait_for_all_runs_in_whatever_way_they_end(template):
     tasks = [f"run-{run:02d}-{kind}" for kind in ("train", "evaluate") for run in range(3)]
     every_end = [" || ".join(f"{task}.{state}" for state in STATES) for task in tasks]
-    assert tasks_of(template)["average"]["depends"] == f"({') && ('.join(every_end)})"
+    assert tasks_of(template)["average"]["depends"] == f"{CHECK}.Succeeded && ({') && ('.join(every_end)})"
     assert tasks_of(template)["average-plots"]["depends"] == "average.Succeeded"
     assert named(template, "experiment")["dag"]["failFast"] is False
 
@@ -150,7 +192,8 @@ def test_retries_time_limits_and_resources_are_those_of_the_plan():
     assert train["retryStrategy"] == {"limit": 2, "retryPolicy": "Always"}
     assert train["activeDeadlineSeconds"] == 31
     gpu = {"nvidia.com/gpu": "1"}
-    assert train["container"]["resources"] == {"requests": {"cpu": "3", "memory": "4096Mi", **gpu}, "limits": gpu}
+    requests, limits = {"cpu": "3", "memory": "4096Mi", **gpu}, {"cpu": "3", **gpu}
+    assert train["container"]["resources"] == {"requests": requests, "limits": limits}
     assert train["nodeSelector"] == {"disk": "ssd"}
     assert not {"retryStrategy", "activeDeadlineSeconds"} & other.keys()
 
@@ -186,6 +229,7 @@ def test_names_that_kubernetes_refuses_are_refused(name):
         ({"a-b": {"command": "plyzero"}, "a_b": {"command": "plyzero"}}, "would both be a-b in Argo"),
         ({"train": {"command": "plyzero", "per_run": True}, "run-00-train": {"command": "plyzero"}}, "would both be"),
         ({"experiment": {"command": "plyzero"}}, "would both be experiment in Argo"),
+        ({CHECK: {"command": "plyzero"}}, "would both be arguments in Argo"),
     ],
 )
 def test_commands_and_tasks_that_argo_would_confuse_are_refused(tasks, expected):

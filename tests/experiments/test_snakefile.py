@@ -80,7 +80,8 @@ def test_rules_run_the_commands_of_the_plan_in_its_order(name):
         assert flags(rule) == {f"state/snakemake/{other}" for other in (*task.needs, *task.after)}
         assert rule["output"] == f"touch('state/snakemake/{task.name}')"
         assert shell_of(rule)[1] == f"exec >> logs/{task.name}.log 2>&1"
-        assert rule.get("resources") == ("gpus=1" if task.kind == "train" else None)
+        gpus = "gpus=1, " if task.kind == "train" else ""
+        assert rule["resources"] == f"{gpus}mem_mb={task.memory_mb}"
         assert rule.get("retries", "0") == str(task.retries)
 
 
