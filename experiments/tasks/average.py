@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from experiments.tasks.intervals import mean_of, score_variance
+from experiments.tasks.intervals import mean_of, mean_score_of, score_variance
 from experiments.tasks.results import (
     AVERAGE_COLUMNS,
     AVERAGE_SCORES,
@@ -81,7 +81,8 @@ def average_curves(runs: Iterable[Sequence[Row]]) -> Iterator[dict[str, Cell]]:
             own = [score_variance(*each) for each in ends if None not in each]
             for name in AVERAGED:
                 values = [value for curve in curves if (value := _value_at(step, curve[name])) is not None]
-                row |= mean_of(values, own if name == "score" else ()).cells(name, runs=f"{name}_n", digits=6)
+                mean = mean_score_of(values, own) if name == "score" else mean_of(values)
+                row |= mean.cells(name, runs=f"{name}_n", digits=6)
             yield row
 
 
@@ -93,7 +94,7 @@ def average_scores(rows: Iterable[Row]) -> Iterator[dict[str, Cell]]:
             found.setdefault((row["group"], row["opponent"]), []).append(row)
     for (group, opponent), same in found.items():
         own = [score_variance(number(row["low"]), number(row["high"])) for row in same]
-        mean = mean_of([number(row["score"]) or 0.0 for row in same], own)
+        mean = mean_score_of([number(row["score"]) or 0.0 for row in same], own)
         sums: dict[str, Cell] = {name: int(sum(number(row[name]) or 0 for row in same)) for name in ("games", *RESULTS)}
         yield {"group": group, "opponent": opponent, **mean.cells("score", digits=6), **sums}
 

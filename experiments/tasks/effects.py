@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from experiments.tasks.intervals import difference_of, mean_of, score_variance
+from experiments.tasks.intervals import difference_of, mean_of, mean_score_of, score_variance
 from experiments.tasks.results import (
     EVAL_COLUMNS,
     EVAL_TABLE,
@@ -106,7 +106,7 @@ def _read(path: Path) -> _Run | None:
 def _row(group: str, runs: Sequence[_Run], others: Sequence[_Run] | None) -> dict[str, Cell]:
     """Return the row of a group; others: the runs of the baseline, None if the group is the baseline."""
     values, own = [run.score for run in runs], [run.variance for run in runs]
-    mean = mean_of(values, own)
+    mean = mean_score_of(values, own)
     difference: tuple[float | None, ...] = (None, None, None)
     if others is not None:
         difference = difference_of(values, [run.score for run in others], own, [run.variance for run in others])
@@ -139,7 +139,8 @@ def _describe(rows: Sequence[Mapping[str, Cell]], *, title: str, baseline: str, 
     lines += [
         "",
         "The score of a run is the mean of its scores against all fixed opponents, in [0, 1]. Intervals of scores are "
-        "by Student's t over runs, those of differences to the baseline by Welch's t; one run has none.",
+        "by Student's t over runs, those of differences to the baseline by Welch's t, both within what scores can be; "
+        "one run has none.",
     ]
     if missing:
         lines += ["", f"Left out, because they have no scores: {', '.join(missing)}."]

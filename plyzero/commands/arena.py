@@ -72,7 +72,9 @@ def match(
     start: Start = None,
     thinking: Thinking,
 ) -> None:
-    """Play a match between two players, and print the score and Elo difference of A with 95 % intervals.
+    """Play a match between two players, and print the score of A with its 95 % interval.
+
+    The Elo difference follows where its interval is at most 400 Elo to either side.
 
     With a clock or --threads, which then has no default, games are played one after the other.
     """

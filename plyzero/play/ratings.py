@@ -29,6 +29,9 @@ ELO: Final = 400 / math.log(10)
 PRIOR_ELO: Final = 1000.0
 """Standard deviation of the Gaussian priors of the ratings, relative to the anchor, and of the side advantage."""
 
+MOST_ELO: Final = 400.0
+"""Half the width of an interval above which an Elo difference says little: ten times as many wins for each loss."""
+
 Z: Final = 1.96
 """Half the width of a 95 % interval, in standard deviations."""
 
@@ -337,15 +340,19 @@ class MatchResult:
         return f"MatchResult(wins={self.wins}, draws={self.draws}, losses={self.losses}: score {self})"
 
     def report(self) -> str:
-        """Return the result of the first player, A, for people: counts, score and Elo difference, one per line."""
+        """Return the result of the first player, A, for people: counts, score and Elo difference, one per line.
+
+        The Elo difference is left out where its interval is wider than MOST_ELO to either side.
+        """
         score_low, score_high = self.interval()
         elo, elo_low, elo_high = self.elo()
-        points = "" if self.points is None else f"points {self.points:+.2f} per game\n"
+        known = f"\nElo difference {elo:+.0f}, 95 % interval {elo_low:+.0f} to {elo_high:+.0f}"
+        points = "" if self.points is None else f"\npoints {self.points:+.2f} per game"
         return (
             f"A won {self.wins}, drew {self.draws}, lost {self.losses}; "
             f"{self.distinct} different games among the {self.games}\n"
-            f"score {100 * self.score:.1f} %, 95 % interval {100 * score_low:.1f} to {100 * score_high:.1f}\n"
-            f"{points}Elo difference {elo:+.0f}, 95 % interval {elo_low:+.0f} to {elo_high:+.0f}{self._forfeited()}"
+            f"score {100 * self.score:.1f} %, 95 % interval {100 * score_low:.1f} to {100 * score_high:.1f}"
+            f"{points}{known if elo_high - elo <= MOST_ELO else ''}{self._forfeited()}"
         )
 
     def _forfeited(self) -> str:
@@ -374,7 +381,7 @@ class MatchResult:
         return f"{self.score:.0%} ({100 * low:.0f}-{100 * high:.0f}){points}"
 
 
-def wilson_interval(p: float, n: int, z: float = 1.96) -> tuple[float, float]:
+def wilson_interval(p: float, n: float, z: float = 1.96) -> tuple[float, float]:
     """Return the Wilson score interval of a share `p` of `n` trials (Wilson 1927), 95 % by default."""
     middle = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from experiments.tasks.average import MAX_STEPS, average
-from experiments.tasks.intervals import difference_of, mean_of, score_variance
+from experiments.tasks.intervals import difference_of, mean_of, mean_score_of, score_variance
 from experiments.tasks.results import AVERAGE_COLUMNS, AVERAGE_SCORES
 from plyzero.errors import UserError
 from plyzero.play.ratings import wilson_interval
@@ -49,26 +49,46 @@ def test_a_mean_has_the_interval_of_students_t():
     assert mean_of([]) == (0, None, None, None, None)
 
 
-def test_a_difference_has_the_interval_of_welchs_t():
+def test_a_mean_score_has_the_interval_of_wilson_with_students_t():
+    # mean 0.5, variance 0.04 / 3, as a share has in 75 / 4 games; t = 4.302653
+    expected = wilson_interval(0.5, 18.75, 4.302653)
+    assert mean_score_of([0.3, 0.5, 0.7]) == pytest.approx((3, 0.5, 0.2, *expected), abs=1e-6)
+    close = [0.699, 0.7, 0.701]
+    assert mean_score_of(close)[3:] == pytest.approx(mean_of(close)[3:], abs=1e-5)  # far from 0 and 1 it is Student's
+    assert mean_score_of([0.25]) == (1, 0.25, None, None, None)
+
+
+def test_a_difference_has_the_intervals_of_both_means_by_newcombe_with_welchs_degrees_of_freedom():
     # variances 1 and 4 of 3 and 3: s² = 1/3 + 4/3, degrees of freedom (5/3)² / ((1/3)²/2 + (4/3)²/2) = 50/17
     # t(2.941176) = 3.218369 lies between 4.302653 for 2 and 3.182446 for 3
-    value, low, high = difference_of([1, 2, 3], [2, 4, 6])
-    assert value == -2
-    assert (low + high) / 2 == pytest.approx(-2)
-    assert (high - low) / 2 / (5 / 3) ** 0.5 == pytest.approx(3.2183, abs=1e-3)
+    value, low, high = difference_of([0.501, 0.502, 0.503], [0.502, 0.504, 0.506])
+    assert value == pytest.approx(-0.002)
+    assert (low + high) / 2 == pytest.approx(-0.002, abs=1e-5)
+    assert (high - low) / 2 / (5 / 3) ** 0.5 == pytest.approx(3.2183e-3, rel=1e-3)
     assert difference_of([0.5], [0.25, 0.75]) == (0, None, None)
+
+
+def test_the_interval_of_a_score_is_within_what_scores_can_be():
+    several = ([0.0, 0.0], [0.0, 1.0], [0.9, 1.0], [0.18, 0.95], [0.999, 1.0, 1.0], [1.0, 1.0])
+    for scores in several:
+        mean = mean_score_of(scores, own := [0.01] * len(scores))
+        assert 0 <= mean.low <= mean.mean <= mean.high <= 1
+        assert mean.low < mean.high
+        for others in several:
+            value, low, high = difference_of(scores, others, own, [0.01] * len(others))
+            assert -1 <= low <= value <= high <= 1
 
 
 def test_runs_of_equal_scores_are_not_taken_to_be_certain():
     own = [0.01, 0.03]  # mean 0.02, variances of each score by its games
-    half = T_OF_1 * (0.02 / 2) ** 0.5
-    assert mean_of([0.95, 0.95], own) == pytest.approx((2, 0.95, 0, 0.95 - half, 0.95 + half))
-    assert mean_of([0.4, 0.6], own)[3:] == pytest.approx((0.5 - half, 0.5 + half))  # by their scores 0.02, too
-    assert mean_of([0.3, 0.7], own) == mean_of([0.3, 0.7])  # a floor, not a sum
+    expected = wilson_interval(0.7, 0.7 * 0.3 / (0.02 / 2), T_OF_1)
+    assert mean_score_of([0.7, 0.7], own) == pytest.approx((2, 0.7, 0, *expected))
+    assert mean_score_of([0.6, 0.8], own)[3:] == pytest.approx(expected)  # by their scores 0.02, too
+    assert mean_score_of([0.3, 0.7], own) == mean_score_of([0.3, 0.7])  # a floor, not a sum
     value, low, high = difference_of([0.95, 0.95], [0.75, 0.75], own, own)
-    half = 4.302653 * (0.02 / 2 * 2) ** 0.5  # two degrees of freedom, as both variances are equal
-    assert (value, low, high) == pytest.approx((0.2, 0.2 - half, 0.2 + half), abs=1e-6)
-    assert mean_of([0.95, 0.95])[3:] == (None, None)  # nobody says how exact they are
+    assert value == pytest.approx(0.2)
+    assert low < 0 < high
+    assert mean_score_of([0.95, 0.95])[3:] == (None, None)  # nobody says how exact they are
     assert difference_of([0.5, 0.5], [0.25, 0.25]) == (0.25, None, None)
 
 
@@ -84,11 +104,11 @@ def test_equal_scores_of_few_games_have_a_wide_interval():
         write_run(run, "", {5: 1.0}, {"random": (9, 1, 0)}, **scores)
     run_average("run-00", "run-01")
     (row,), (step,) = rows_of("average/eval.csv"), rows_of("average/train.csv")
-    half = T_OF_1 * (score_variance(*wilson_interval(0.95, 10)) / 2) ** 0.5
+    for found, variance in ((row, score_variance(*wilson_interval(0.95, 10))), (step, (0.27 / 3.92) ** 2)):
+        near = min(0.95, 1 - (variance / 2) ** 0.5)
+        expected = wilson_interval(0.95, near * (1 - near) / (variance / 2), T_OF_1)
+        assert (float(found["score_low"]), float(found["score_high"])) == pytest.approx(expected, abs=1e-3)
     assert (row["score"], row["score_sd"]) == ("0.95", "0.0")
-    assert float(row["score_high"]) - 0.95 == pytest.approx(half, abs=1e-3)
-    half = T_OF_1 * ((0.27 / 3.92) ** 2 / 2) ** 0.5
-    assert float(step["score_high"]) - 0.95 == pytest.approx(half, abs=1e-3)
     assert (step["policy_loss_sd"], step["policy_loss_low"]) == ("0.0", "")
 
 
@@ -143,8 +163,8 @@ def test_scores_have_means_of_runs_and_sums_of_games_without_other_runs():
     assert [first[name] for name in columns] == ["random", "2", "0.9", "20", "18", "0", "2"]
     assert [second[name] for name in columns] == ["mcts:50", "2", "0.6", "20", "10", "4", "6"]
     assert float(first["score_sd"]) == pytest.approx(0.2 / 2**0.5, abs=1e-6)
-    assert float(first["score_low"]) == pytest.approx(0.9 - 0.1 * T_OF_1, abs=1e-6)
-    assert float(first["score_high"]) == pytest.approx(0.9 + 0.1 * T_OF_1, abs=1e-6)
+    expected = wilson_interval(0.9, 0.9 * 0.1 / 0.1**2, T_OF_1)
+    assert (float(first["score_low"]), float(first["score_high"])) == pytest.approx(expected, abs=1e-6)
 
 
 def test_runs_without_tables_are_named():

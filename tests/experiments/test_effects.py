@@ -1,5 +1,6 @@
 """Effects of groups of runs: means, differences to the baseline, and what is left out."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from experiments.tasks.effects import COLUMNS, effects
 from plyzero.errors import UserError
+from plyzero.play.ratings import wilson_interval
 from tests.helpers.experiments import rows_of, write_curve, write_scores
 
 
@@ -29,9 +31,11 @@ def test_equal_scores_of_few_games_are_no_certain_effect():
         row = {"opponent": "random", "score": score, "low": 0.5, "high": 0.892}
         write_scores(run, group, row, row | {"opponent": "mcts:50"})
     rows, _, _ = run_effects(*"abcd", groups=["old", "new"])
-    # Each score has the variance (0.392 / 3.92)², the mean of two half of it: t(1) · √(0.005 / 2) and t(2) · √0.005
-    assert (rows["old"]["score_low"], rows["old"]["score_high"]) == ("0.1647", "1.4353")
-    assert (rows["new"]["difference_low"], rows["new"]["difference_high"]) == ("-0.2042", "0.4042")
+    # Each score has the variance (0.392 / 3.92)² / 2, the mean of two half of it: as in 0.16 / 0.0025 games
+    expected = wilson_interval(0.8, 64, 12.706205)  # t(1)
+    assert (float(rows["old"]["score_low"]), float(rows["old"]["score_high"])) == pytest.approx(expected, abs=1e-4)
+    low, high = (float(rows["new"][f"difference_{end}"]) for end in ("low", "high"))
+    assert -0.3 < low < 0 < 0.1 < high < 0.4
 
 
 def test_a_group_has_the_mean_of_its_runs_and_its_difference_to_the_baseline():
@@ -43,16 +47,19 @@ def test_a_group_has_the_mean_of_its_runs_and_its_difference_to_the_baseline():
     old, new = rows["old"], rows["new"]
     assert [*old] == [*COLUMNS]
     assert (old["runs"], old["score"], old["score_sd"]) == ("3", "0.5", "0.2")
-    # 0.5 ± t(2) · 0.2 / √3, t(2) = 4.302653
-    assert (old["score_low"], old["score_high"]) == ("0.0032", "0.9968")
+    # variance 0.04 / 3, as a share has in 18.75 games; t(2) = 4.302653
+    expected = wilson_interval(0.5, 18.75, 4.302653)
+    assert (float(old["score_low"]), float(old["score_high"])) == pytest.approx(expected, abs=1e-4)
     assert (old["difference"], old["difference_low"], old["difference_high"]) == ("", "", "")
     assert (new["score"], new["difference"]) == ("0.7", "0.2")
-    # equal variances 0.04 of 3 and 3 runs: 0.2 ± t(4) · √(2 · 0.04 / 3), t(4) = 2.776445
-    assert (new["difference_low"], new["difference_high"]) == ("-0.2534", "0.6534")
+    # equal variances of 3 and 3 runs, so 4 degrees of freedom: t(4) = 2.776445
+    (low, high), (its_low, its_high) = (wilson_interval(p, p * (1 - p) * 75, 2.776445) for p in (0.5, 0.7))
+    expected = 0.2 - math.hypot(0.7 - its_low, high - 0.5), 0.2 + math.hypot(its_high - 0.7, 0.5 - low)
+    assert (float(new["difference_low"]), float(new["difference_high"])) == pytest.approx(expected, abs=1e-4)
     assert (old["final_score"], old["last_step"]) == ("0.5", "100.0")
     assert (new["final_score"], new["last_step"]) == ("0.9", "201.0")
-    assert "| old | 3 | 0.500 | 0.200 | 0.003 to 0.997 | baseline |  | 0.500 | 100 |\n" in text
-    assert "| new | 3 | 0.700 | 0.200 | 0.203 to 1.197 | +0.200 | -0.253 to +0.653 | 0.900 | 201 |\n" in text
+    assert "| old | 3 | 0.500 | 0.200 | 0.148 to 0.852 | baseline |  | 0.500 | 100 |\n" in text
+    assert "| new | 3 | 0.700 | 0.200 | 0.238 to 0.946 | +0.200 | -0.231 to +0.539 | 0.900 | 201 |\n" in text
     assert "Left out" not in text
     assert [*run_effects(*(f"run-{number:02d}" for number in range(6)), groups=["new", "old"])[0]] == ["new", "old"]
 

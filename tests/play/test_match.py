@@ -89,6 +89,15 @@ def test_the_report_gives_every_number_with_its_interval():
     assert 1500 < high < 2500  # finite, and wide
 
 
+def test_an_elo_difference_that_says_little_is_not_reported():
+    assert MatchResult(6, 14, 0, distinct=20).report().splitlines() == [
+        "A won 6, drew 14, lost 0; 20 different games among the 20",
+        "score 65.0 %, 95 % interval 43.3 to 81.9",
+    ]
+    assert "Elo" not in MatchResult(20, 0, 0).report()
+    assert "Elo difference +323, 95 % interval -22 to +668" in MatchResult(7, 12, 1).report()
+
+
 def test_openings_differ_where_they_can():
     rng = np.random.default_rng(0)
     lines = random_openings(ConnectFour(), 2, rng, count=40)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.web.plots import plot_curves, plot_ratings, read_table, write_picture
+from plyzero.web.plots import plot_curves, plot_intervals, plot_ratings, read_table, write_picture
 from tests.helpers.cli import refused, shown
 
 Image = pytest.importorskip("PIL.Image")
-pytest.importorskip("matplotlib")
+to_rgb = pytest.importorskip("matplotlib.colors").to_rgb
 
 ROWS = [
     {"step": 10, "score": 0.5, "score_low": 0.25, "score_high": 0.75, "model": "a"},
@@ -57,6 +57,51 @@ def test_ratings_go_from_the_strongest_to_the_weakest_with_their_intervals(files
     assert [label.get_text() for label in chart.get_yticklabels()] == ["strong", "weak"]
     segments = chart.containers[0][2][0].get_segments()
     assert np.array(segments)[:, :, 0].tolist() == [[100, 140], [-90, -70]]
+
+
+def test_ratings_say_their_unit_and_their_anchor(files: Path):
+    rows = [{"player": "a", "elo": 0.0, "low": 0.0, "high": 0.0}]
+    for anchor, label in (("", "Elo with 95 % interval"), ("a", "Elo with 95 % interval; a = 0")):
+        (chart,) = plot_ratings(rows, anchor=anchor, title="Ladder").axes
+        assert (chart.get_xlabel(), chart.get_title()) == (label, "Ladder")
+
+
+def test_intervals_of_several_groups_stand_side_by_side_at_their_names():
+    groups = {"a": [("one", 0.5, 0.25, 0.75), ("two", 0.1, None, None)], "b": [("two", 0.9, 0.8, 1.0)]}
+    figure = plot_intervals(groups, "score", title="both")
+    (chart,) = figure.axes
+    assert [label.get_text() for label in chart.get_yticklabels()] == ["one", "two"]
+    assert chart.get_yticks().tolist() == [0, 1]
+    assert chart.get_ylim() == (1.5, -0.5)  # the first one at the top
+    points = [container[0].get_xydata().round(6).tolist() for container in chart.containers]
+    assert points == [[[0.5, -0.175], [0.1, 0.825]], [[0.9, 1.175]]]
+    one, two = (container[2][0].get_segments() for container in chart.containers)
+    assert np.round(one[0], 6).tolist() == [[0.25, -0.175], [0.75, -0.175]]
+    assert np.round(two, 6).tolist() == [[[0.8, 1.175], [1.0, 1.175]]]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+    assert (chart.get_xlabel(), chart.get_title()) == ("score", "both")
+    assert figure.get_size_inches().tolist() == pytest.approx([8, 1.2 + 0.35 * 4])
+    assert not plot_intervals({"": groups["a"]}, "score", title="").legends
+
+
+def test_columns_are_charts_one_below_the_other_over_one_axis():
+    table = {"step": [3, "2", True, 1, "nan"], "a": [30, "20", 9, None, 5], "b": [3.0, 2.0, 9.0, 1.0, 5.0]}
+    table |= {"a_low": [29, 19, None, None, None], "a_high": [31, 21, None, None, None]}
+    upper, lower = plot_curves({"t": table}, "step", ["a", "b"], title="both").axes
+    assert upper.lines[0].get_xydata().tolist() == [[2, 20], [3, 30]]  # what is no number is left out
+    assert lower.lines[0].get_xydata().tolist() == [[1, 1], [2, 2], [3, 3]]
+    assert (upper.get_title(), upper.get_xlabel(), lower.get_title(), lower.get_xlabel()) == ("both", "", "", "step")
+    (band,) = upper.collections
+    assert band.get_facecolor()[0].tolist()[:3] == pytest.approx(to_rgb(upper.lines[0].get_color()))
+    assert not lower.collections
+    assert upper.get_legend() is None  # of a single table
+
+
+@pytest.mark.parametrize(("rows", "marker"), [(30, "o"), (31, "")])
+def test_few_points_are_marked(rows: int, marker: str):
+    table = {"step": [*range(rows)], "a": [*range(rows)]}
+    (chart,) = plot_curves({"t": table}, "step", ["a"]).axes
+    assert chart.lines[0].get_marker() in (marker, marker or "None")
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
