@@ -3,7 +3,7 @@
 A server of its own process is asked: for the page and the first position, for the first event of an analysis, for a
 review of 40 positions with 256 simulations; then by many visitors at once, each of whom asks for a position and for a
 search of 16 simulations in turn. Before that, Chromium opens the page, and the dashboard of a run whose trainer has
-written 20,000 lines; it needs plyzero[browser].
+written 20,000 lines; it needs the extra `browser`.
 """
 
 import argparse

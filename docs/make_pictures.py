@@ -1,7 +1,7 @@
 """Make the pictures of the documentation: python -m docs.make_pictures --minutes 5
 
 Boards are drawn. Then Connect Four is trained while pictures of the dashboard, of the page and of the terminal are
-taken, light and dark. It needs plyzero[train,web,browser] and Chromium, which CHROMIUM may name.
+taken, light and dark. It needs the extras `train`, `web` and `browser`, and Chromium, which CHROMIUM may name.
 """
 
 import argparse

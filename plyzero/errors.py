@@ -24,6 +24,11 @@ class ModelDamagedError(ModelRefusedError):
     """A model whose content does not match its name. Over NFS it may be complete at the next attempt."""
 
 
+def install_command(extras: str) -> str:
+    """Return the command that installs extras of plyzero, such as "cpu,train"; no package registry has plyzero."""
+    return f"pip install -e '.[{extras}]' in a checkout of plyzero, or pip install 'FILE.whl[{extras}]'"
+
+
 def shown(value: object) -> str:
     """Return `value` as a message quotes it: its repr, cut to 80 characters."""
     try:

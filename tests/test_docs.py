@@ -7,6 +7,7 @@ import re
 import runpy
 import shlex
 import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -51,6 +52,14 @@ def test_every_promise_has_tests_and_their_slow_ones_are_marked():
     slow, named = slow_by_name(), re.findall(r"`(test_\w+)`(†?)", text + table)
     assert [(name, slow.get(name)) for name, mark in named if slow.get(name) != bool(mark)] == []
     assert all((ROOT / path).exists() for path in re.findall(r"`(tests/[\w./]+)`", table))
+
+
+def test_no_file_installs_plyzero_from_a_package_registry():
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    texts = {name: (ROOT / name).read_bytes().decode("utf-8", "replace") for name in files if (ROOT / name).is_file()}
+    extras = {name for name, text in texts.items() if re.search(r"\bplyzero\[[a-z]", text)}
+    assert extras <= {"CHANGELOG.md", "pyproject.toml"}
+    assert [name for name, text in texts.items() if re.search(r"pip3? install(?: -\S+)* ['\"]?plyzero\b", text)] == []
 
 
 def test_readme_and_architecture_name_the_same_ten_files():

@@ -68,4 +68,4 @@ def test_the_wheel_plays_and_checks_without_torch_in_an_empty_environment(tmp_pa
         programs / "plyzero", "experiment", "run", "tic-tac-toe", "--out", "out", cwd=elsewhere, code=2
     ).stderr
     assert refused.count("\n") == 1
-    assert "needs torch, which cannot be found here: pip install 'plyzero[train]'" in refused
+    assert "needs torch, which cannot be found here: pip install -e '.[train]'" in refused

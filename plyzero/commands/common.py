@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, Te
 
 import typer
 
-from plyzero.errors import FailedError, UserError, hidden_package
+from plyzero.errors import FailedError, UserError, hidden_package, install_command
 from plyzero.files import list_names, read_file
 from plyzero.threads import repeating
 
@@ -190,7 +190,7 @@ def require(*packages: str) -> None:
 def describe_missing(packages: Sequence[str]) -> str:
     """Return a sentence with the command that installs these packages of EXTRAS."""
     extras = ",".join(dict.fromkeys(EXTRAS[package] for package in packages))
-    return f"this needs {' and '.join(packages)}, which cannot be found here: pip install 'plyzero[{extras}]'"
+    return f"this needs {' and '.join(packages)}, which cannot be found here: {install_command(extras)}"
 
 
 def missing_package(error: BaseException) -> str | None:

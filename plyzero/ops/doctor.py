@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import Final, Literal
 
 from plyzero.bucket import BucketPath, keeps_first
-from plyzero.errors import UserError
+from plyzero.errors import UserError, install_command
 from plyzero.files import (
     TEMPORARY,
     free_room,
@@ -65,10 +65,10 @@ def examine(run: Path | None) -> Iterator[Finding]:
 
     The probes leave no file on the volume. An OSError in a probe becomes a failure.
     """
-    advice = "this machine can play and run workers, but not train: pip install 'plyzero[train]'"
+    advice = f"this machine can play and run workers, but not train: {install_command('train')}"
     machine: dict[str, Callable[[], ProbeResult]] = {
         "python": lambda: ("ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
-        "packages": partial(_installed, ("numpy", "numba", "zarr"), "failure", "pip install plyzero"),
+        "packages": partial(_installed, ("numpy", "numba", "zarr"), "failure", "install plyzero again"),
         "networks": _networks,
         "training": partial(_installed, ("torch", "onnx"), "warning", advice),
         "cores": lambda: ("ok", f"{usable_cores()} usable"),
@@ -124,7 +124,8 @@ def _networks() -> ProbeResult:
     try:
         import onnxruntime
     except ImportError as error:
-        return "failure", f"networks cannot be evaluated here ({error}): pip install 'plyzero[cpu]' or 'plyzero[gpu]'"
+        advice = f"{install_command('cpu')}; gpu in place of cpu is for NVIDIA GPUs"
+        return "failure", f"networks cannot be evaluated here ({error}): {advice}"
     providers = onnxruntime.get_available_providers()
     device = "an NVIDIA GPU if there is one, otherwise the CPU" if "CUDAExecutionProvider" in providers else "the CPU"
     return "ok", f"onnxruntime {onnxruntime.__version__} ({', '.join(providers)}): networks run on {device}"

@@ -14,7 +14,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from plyzero.errors import FailedError, ModelRefusedError
+from plyzero.errors import FailedError, ModelRefusedError, install_command
 from plyzero.files import interval, list_files
 from plyzero.network.model_loader import load_model
 from plyzero.network.onnx_graph import MAX_BATCH
@@ -355,7 +355,7 @@ def _find_port(run: Run, *, notify: Callable[[str], None]) -> int | None:
     if not has_gpu() or run.settings.search.score_weight:  # of which an evaluator sends nothing
         return None
     if find_spec("grpc") is None:
-        notify("warning: every worker uses the GPU by itself, which is slower: pip install 'plyzero[grpc]'")
+        notify(f"warning: every worker uses the GPU by itself, which is slower: {install_command('grpc')}")
         return None
     return free_port()
 

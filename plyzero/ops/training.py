@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing, contextmanager
 from importlib import import_module
 from pathlib import Path
 
-from plyzero.errors import UserError
+from plyzero.errors import UserError, install_command
 from plyzero.files import write_file
 from plyzero.machine import usable_cores
 from plyzero.ops import supervisor
@@ -125,7 +125,7 @@ def _known_to_processes(game: str | type[Game]) -> Iterator[None]:
     try:
         import cloudpickle
     except ImportError as error:
-        raise UserError("to train a class of a notebook: pip install 'plyzero[notebook]'") from error
+        raise UserError(f"to train a class of a notebook: {install_command('notebook')}") from error
     with tempfile.TemporaryDirectory(prefix="plyzero-") as folder:
         path = Path(folder) / "classes"
         write_file(path, cloudpickle.dumps({game.__name__: game}))

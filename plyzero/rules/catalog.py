@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from plyzero.errors import UserError, hidden_package, plain, shown
+from plyzero.errors import UserError, hidden_package, install_command, plain, shown
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
@@ -227,7 +227,7 @@ def openspiel() -> ModuleType:
     try:
         from plyzero.rules.adapters import openspiel
     except ImportError as error:
-        raise UserError(f"OpenSpiel is missing ({error}): pip install 'plyzero[openspiel]' installs it") from error
+        raise UserError(f"OpenSpiel is missing ({error}): {install_command('openspiel')}") from error
     return openspiel
 
 

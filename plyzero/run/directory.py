@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import tomli_w
 
 from plyzero.bucket import SCHEMES, BucketPath, keeps_first
-from plyzero.errors import UserError, plain, shown
+from plyzero.errors import UserError, install_command, plain, shown
 from plyzero.files import read_file, write_file
 from plyzero.lines import decode
 from plyzero.rules.catalog import GameSpec, check_not_over, load_game
@@ -182,7 +182,7 @@ def to_path(text: str) -> Path:
     if name.startswith("/") or not name:
         raise UserError(f"expected s3://BUCKET/PREFIX, got {shown(text)}")
     if find_spec("obstore") is None:
-        raise UserError("a run in a bucket needs a further package: pip install 'plyzero[s3]'")
+        raise UserError(f"a run in a bucket needs a further package: {install_command('s3')}")
     endpoint = os.environ.get("AWS_ENDPOINT_URL")
     if endpoint and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", endpoint):
         raise UserError(f"expected AWS_ENDPOINT_URL=http://HOST:PORT or https://HOST, got {shown(endpoint)}")

@@ -335,4 +335,4 @@ def test_the_command_prints_the_table_and_draws_the_plot(tmp_path: Path):
 
 def test_a_plot_without_matplotlib_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert "pip install 'plyzero[plot]'" in refused(*COMMAND, "--out", f"{tmp_path}/l", "--plot", "x.png")
+    assert "pip install -e '.[plot]'" in refused(*COMMAND, "--out", f"{tmp_path}/l", "--plot", "x.png")

@@ -31,6 +31,6 @@ def test_a_missing_extra_is_one_sentence_before_anything_is_written(
 ):
     done = plyzero_without(missing, *command, cwd=tmp_path)
     assert done.stderr == f"plyzero: {describe_missing(missing.split())}\n"
-    assert f"pip install 'plyzero[{extra}]'" in done.stderr
+    assert f"pip install -e '.[{extra}]'" in done.stderr
     assert done.returncode == 2
     assert list(tmp_path.iterdir()) == []

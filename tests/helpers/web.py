@@ -63,5 +63,5 @@ def wait_until_ready(address: str) -> dict[str, Any]:
 
 def violations(page: Any) -> list[tuple[str, str]]:
     """Return what stands in the way of people who cannot see or use a mouse: the rule of axe and the element."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'plyzero[browser]'").Axe()
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install -e '.[browser]'").Axe()
     return [(each["id"], each["nodes"][0]["html"][:200]) for each in axe.run(page).response["violations"]]

@@ -58,7 +58,7 @@ def test_a_machine_that_has_all_is_fit():
     ("package", "name", "verdict", "says"),
     [
         ("zarr", "packages", "failure", "not installed: zarr;"),
-        ("torch", "training", "warning", "play and run workers, but not train: pip install 'plyzero[train]'"),
+        ("torch", "training", "warning", "play and run workers, but not train: pip install -e '.[train]'"),
         ("onnx", "training", "warning", "not installed: onnx;"),
     ],
 )
@@ -77,7 +77,7 @@ def test_onnx_runtime_for_gpus_alone_promises_no_gpu(monkeypatch: pytest.MonkeyP
     assert found(None)["networks"].says.endswith("networks run on an NVIDIA GPU if there is one, otherwise the CPU")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     finding = found(None)["networks"]
-    assert (finding.verdict, "pip install 'plyzero[cpu]'" in finding.says) == ("failure", True)
+    assert (finding.verdict, "pip install -e '.[cpu]'" in finding.says) == ("failure", True)
 
 
 def test_an_ordinary_directory_is_fit_and_left_as_it_was(tmp_path: Path):

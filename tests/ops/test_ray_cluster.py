@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from plyzero.commands.common import describe_missing
 from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run
 from plyzero.run.journals import list_journals, read_journal
@@ -31,7 +32,7 @@ from trainer.state import load_state
 @pytest.mark.skipif(find_spec("ray") is not None, reason="ray is installed")
 def test_without_ray_the_command_says_what_to_install(tmp_path: Path):
     said = refused("ray", "up", "--run", str(tmp_path / "r"), "--game", "tic-tac-toe")
-    assert said == "plyzero: this needs ray, which cannot be found here: pip install 'plyzero[ray]'\n"
+    assert said == f"plyzero: {describe_missing(['ray'])}\n"
     assert not (tmp_path / "r").exists()
 
 
@@ -105,7 +106,7 @@ def acknowledged(run: Run) -> set[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: pip install 'plyzero[ray]'")
+@pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: pip install -e '.[ray]'")
 def test_a_killed_actor_or_process_is_started_again_and_loses_no_game(tmp_path: Path, ray_folder: None):
     run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.seal_seconds=5", "trainer.publish_seconds=1")
     with Cluster(run, tmp_path / "log") as cluster:

@@ -358,7 +358,7 @@ def test_without_an_evaluator_workers_may_use_the_gpu_themselves(run: Run, monke
     found, said = started_on_a_gpu(run, monkeypatch, **how)
     assert list(found) == ["trainer", *(["w0", "w1"] if why != "reproducible" else [])]
     assert all(each.sees_gpus and "--evaluator" not in each.arguments for each in found.values())
-    assert any("pip install 'plyzero[grpc]'" in each for each in said) == (why == "no grpc")
+    assert any("pip install -e '.[grpc]'" in each for each in said) == (why == "no grpc")
 
 
 def test_a_process_that_may_not_see_gpus_finds_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -196,7 +196,7 @@ def test_without_a_package_of_pictures_the_extra_is_named(
     if missing != "matplotlib":  # which is looked for, and never imported
         monkeypatch.setitem(sys.modules, missing, None)
     found = refused("render", "connect-four", "-o", "game.gif", "--moves", "4 4", cwd=tmp_path)
-    assert "pip install 'plyzero[plot]'" in found
+    assert "pip install -e '.[plot]'" in found
 
 
 def test_the_picture_of_a_text_keeps_its_indentation():

@@ -18,7 +18,7 @@ SECONDS = 60
 
 @pytest.fixture(scope="session")
 def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="pip install 'plyzero[browser]'")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="pip install -e '.[browser]'")
     program = find_chromium()
     if program is None:
         pytest.skip("no Chromium; install Debian's chromium, or name one in CHROMIUM")
