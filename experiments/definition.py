@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from plyzero.errors import UserError, nearest, shown
 from plyzero.lines import read_text
+from plyzero.setting_types import without_nul
 
 FOLDER: Final = Path(__file__).parent
 """The folder of the shipped definitions."""
@@ -27,6 +28,11 @@ Value = bool | int | float | str | list[str]
 
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    @field_validator("*")
+    @classmethod
+    def _check_value(cls, value: object) -> object:
+        return without_nul(value)
 
 
 class TaskDefinition(_Table):
@@ -145,5 +151,5 @@ def _describe(error: ValidationError) -> str:
         return f"{place} has no {key}"
     if "pattern" in first["type"]:
         return f"{place} has the name {shown(key)}; expected small letters, digits, - and _, with a letter first"
-    text = re.sub(r"^(Value error|Input) ", "", first["msg"])
+    text = re.sub(r"^(Value error,|Input) ", "", first["msg"])
     return f"{key} in {place} {text}, got {shown(first['input'])}"

@@ -14,6 +14,18 @@ MAX_SIMULATIONS: Final = 10_000_000
 """Largest number of simulations of one search, whose tree then takes several GB."""
 
 
+def without_nul(value: object) -> object:
+    """Return `value`. Raises ValueError if a text in it has the character NUL, as no path and no command can."""
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("expected text without the character NUL")
+    if isinstance(value, dict):
+        without_nul([*value.keys(), *value.values()])
+    if isinstance(value, list | tuple):
+        for part in value:
+            without_nul(part)
+    return value
+
+
 def parse_rollouts(player: str) -> int:
     """Return N of the player `mcts:N`. Raises ValueError if it is not a number from 1 to MAX_SIMULATIONS."""
     number = player.removeprefix("mcts:")

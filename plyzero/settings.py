@@ -8,7 +8,15 @@ from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from plyzero.setting_types import MAX_INTEGER, MAX_SIMULATIONS, ClassName, FunctionName, Opponents, Until
+from plyzero.setting_types import (
+    MAX_INTEGER,
+    MAX_SIMULATIONS,
+    ClassName,
+    FunctionName,
+    Opponents,
+    Until,
+    without_nul,
+)
 
 MAX_MODEL_BYTES: Final = (1 << 31) - 1
 """Largest size of an ONNX file, in bytes, which the format itself sets."""
@@ -24,10 +32,10 @@ class SettingsSection(BaseModel):
 
     @field_validator("*")
     @classmethod
-    def _check_integer(cls, value: object) -> object:
+    def _check_value(cls, value: object) -> object:
         if isinstance(value, int) and value > MAX_INTEGER:
             raise ValueError(f"expected at most {MAX_INTEGER}")
-        return value
+        return without_nul(value)
 
 
 class SearchSettings(SettingsSection):

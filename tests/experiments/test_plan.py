@@ -115,6 +115,11 @@ def test_a_wrong_parameter_is_refused_in_one_sentence(option: str, message: str)
         ("tasks/Train it", {"command": "x"}, "[tasks] has the name 'Train it'; expected small letters"),
         ("tasks", {}, "tasks in the file"),
         ("version", 2, "version in the file should be 1, got 2"),
+        ("tasks/train/out", "\0", "out in [tasks.train] expected text without the character NUL, got '\\x00'"),
+        ("tasks/train/command", "a \0", "command in [tasks.train] expected text without the character NUL"),
+        ("tasks/train/node_selector", {"disk": "\0"}, "node_selector in [tasks.train] expected text without"),
+        ("parameters/names", ["a", "\0"], "parameters in the file expected text without the character NUL"),
+        ("description", "\0", "description in the file expected text without the character NUL"),
         ("name", None, "the file has no name"),
     ],
 )

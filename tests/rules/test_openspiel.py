@@ -140,7 +140,7 @@ def test_without_the_extra_the_message_has_the_command_that_installs_it(monkeypa
     monkeypatch.delattr("plyzero.rules.adapters.openspiel")
     monkeypatch.delitem(sys.modules, "plyzero.rules.adapters.openspiel")
     monkeypatch.setitem(sys.modules, "pyspiel", None)
-    with pytest.raises(UserError, match=r"OpenSpiel is missing \(.*\): pip install 'plyzero\[openspiel\]' installs"):
+    with pytest.raises(UserError, match=r"OpenSpiel is missing \(.*\): pip install -e '.\[openspiel\]' in a checkout"):
         load_game("openspiel:hex")
     assert "openspiel:hex(board_size=7): OpenSpiel is missing (" in shown("games")
 

@@ -66,6 +66,8 @@ def test_lists_and_none_can_be_written_on_the_command_line():
         ({"run": {"trainer": {"batch": 4}}}, r"run.toml: no setting is called trainer.batch; .* trainer.batch_size"),
         ({"environment": {"PLYZERO_TRAINER__BATCH": "4"}}, r"the environment: no setting is called trainer.batch"),
         ({"options": ["selfplay.parallel_games=many"]}, r"selfplay.parallel_games from -o: .*integer.*, got 'many'"),
+        ({"run": {"selfplay": {"starts": "a\0"}}}, r"selfplay.starts from run.toml: expected text without .* NUL, got"),
+        ({"run": {"rating": {"opponents": ["a\0:B"]}}}, r"rating.opponents\S* from run.toml: .*got "),
         ({"run": {"selfplay": {"parallel_games": "x"}}}, r"selfplay.parallel_games from run.toml: .* got 'x'"),
         # the layer that holds is named
         ({"run": OF_RUN, "environment": {VARIABLE: "0"}}, r"selfplay.parallel_games from the environment: .* got '0'"),
