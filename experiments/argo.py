@@ -130,8 +130,8 @@ def workflow_template(
             given = {parameter: words[position] for parameter, words in inputs.items()}
             fewer = [f"{ARGUMENT.format(number)} > {places[task.run]}"] if number and task.run else []
             graph[task.name] = _dag_task(task, template, given, names, fewer=fewer)
-    tasks_in_order = [m.DAGTask(name=CHECK, template=CHECK), *(graph[task.name] for task in plan.tasks)]
-    templates.append(DAG(name=ENTRYPOINT, fail_fast=False, tasks=tasks_in_order))
+    first = m.DAGTask(name=CHECK, template=CHECK)
+    templates.append(DAG(name=ENTRYPOINT, fail_fast=False, tasks=[first, *(graph[task.name] for task in plan.tasks)]))
     workflow = WorkflowTemplate(
         name=name,
         entrypoint=ENTRYPOINT,
