@@ -27,7 +27,7 @@ def files(tmp_path: Path) -> Path:
     (tmp_path / "a.csv").write_text("\n".join([header, *cells]) + "\n")
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n\n" for row in ROWS))
     (tmp_path / "one.csv").write_text("step,score\n5,0.25\n")
-    (tmp_path / "ratings.csv").write_text("player,elo,low,high\nstrong,120,100,140\nweak,-80,-90,-70\n")
+    (tmp_path / "ratings.csv").write_text("player,elo,low,high\nstrong,120,-95,150\nweak,-80,-90,-75\n")
     return tmp_path
 
 
@@ -56,7 +56,7 @@ def test_ratings_go_from_the_strongest_to_the_weakest_with_their_intervals(files
     (chart,) = figure.axes
     assert [label.get_text() for label in chart.get_yticklabels()] == ["strong", "weak"]
     segments = chart.containers[0][2][0].get_segments()
-    assert np.array(segments)[:, :, 0].tolist() == [[100, 140], [-90, -70]]
+    assert np.array(segments)[:, :, 0].tolist() == [[-95, 150], [-90, -75]]
 
 
 def test_ratings_say_their_unit_and_their_anchor(files: Path):
@@ -67,7 +67,7 @@ def test_ratings_say_their_unit_and_their_anchor(files: Path):
 
 
 def test_intervals_of_several_groups_stand_side_by_side_at_their_names():
-    groups = {"a": [("one", 0.5, 0.25, 0.75), ("two", 0.1, None, None)], "b": [("two", 0.9, 0.8, 1.0)]}
+    groups = {"a": [("one", 0.5, 0.25, 0.625), ("two", 0.1, None, None)], "b": [("two", 0.9, 0.8, 1.0)]}
     figure = plot_intervals(groups, "score", title="both")
     (chart,) = figure.axes
     assert [label.get_text() for label in chart.get_yticklabels()] == ["one", "two"]
@@ -76,7 +76,7 @@ def test_intervals_of_several_groups_stand_side_by_side_at_their_names():
     points = [container[0].get_xydata().round(6).tolist() for container in chart.containers]
     assert points == [[[0.5, -0.175], [0.1, 0.825]], [[0.9, 1.175]]]
     one, two = (container[2][0].get_segments() for container in chart.containers)
-    assert np.round(one[0], 6).tolist() == [[0.25, -0.175], [0.75, -0.175]]
+    assert np.round(one[0], 6).tolist() == [[0.25, -0.175], [0.625, -0.175]]
     assert np.round(two, 6).tolist() == [[[0.8, 1.175], [1.0, 1.175]]]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
     assert (chart.get_xlabel(), chart.get_title()) == ("score", "both")
@@ -91,10 +91,26 @@ def test_columns_are_charts_one_below_the_other_over_one_axis():
     assert upper.lines[0].get_xydata().tolist() == [[2, 20], [3, 30]]  # what is no number is left out
     assert lower.lines[0].get_xydata().tolist() == [[1, 1], [2, 2], [3, 3]]
     assert (upper.get_title(), upper.get_xlabel(), lower.get_title(), lower.get_xlabel()) == ("both", "", "", "step")
-    (band,) = upper.collections
-    assert band.get_facecolor()[0].tolist()[:3] == pytest.approx(to_rgb(upper.lines[0].get_color()))
+    assert len(upper.collections) == 1
     assert not lower.collections
     assert upper.get_legend() is None  # of a single table
+
+
+def test_a_band_has_the_colour_of_its_curve_and_both_ends_at_each_point():
+    table = {"step": [1, 2], "a": [3, 4], "a_low": [2, 3], "a_high": [4, 6]}
+    one_end = {name: values for name, values in table.items() if name != "a_high"}
+    tables = {"one end": one_end, "whole": table, "again": table, "apart": table | {"a_high": [4, None]}}
+    (chart,) = plot_curves(tables, "step", ["a"]).axes
+    colours = [band.get_facecolor()[0].tolist()[:3] for band in chart.collections]
+    assert colours == [pytest.approx(to_rgb(line.get_color())) for line in chart.lines[1:3]]
+
+
+def test_cells_without_a_column_and_numbers_beyond_all_bounds_are_left_out(tmp_path: Path):
+    (tmp_path / "a.csv").write_text("step,a\n1,2\n3,4,5\n")
+    assert read_table(tmp_path / "a.csv") == {"step": ["1", "3"], "a": ["2", "4"]}
+    (tmp_path / "a.jsonl").write_text('{"step": 1, "a": 2}\n{"step": 3, "a": 1' + "0" * 400 + "}\n")
+    (chart,) = plot_curves({"a": read_table(tmp_path / "a.jsonl")}, "step", ["a"]).axes
+    assert chart.lines[0].get_xydata().tolist() == [[1, 2]]
 
 
 @pytest.mark.parametrize(("rows", "marker"), [(30, "o"), (31, "")])
@@ -125,6 +141,7 @@ def test_a_picture_is_of_the_kind_that_its_name_says(files: Path, kind: str):
         (["none.csv", "-o", "p.png", "-y", "score"], "cannot read none.csv: No such file or directory"),
         (["empty.csv", "-o", "p.png", "-y", "score"], "empty.csv has no rows; expected a CSV file with a header"),
         (["bad.jsonl", "-o", "p.png", "-y", "score"], "bad.jsonl, line 2: expected a JSON object, "),
+        (["deep.jsonl", "-o", "p.png", "-y", "score"], "deep.jsonl, line 1: expected a JSON object, "),
         (["binary.csv", "-o", "p.png", "-y", "score"], "binary.csv is not text"),
     ],
 )
@@ -132,6 +149,7 @@ def test_what_cannot_be_plotted_is_one_sentence(files: Path, monkeypatch, argume
     monkeypatch.chdir(files)
     Path("empty.csv").touch()
     Path("bad.jsonl").write_text('{"step": 1}\n[2]\n')
+    Path("deep.jsonl").write_text('{"a": ' + "[" * 200_000)
     Path("binary.csv").write_bytes(b"\xff\xfe\x00")
     assert sentence in refused("plot", *arguments)
     assert not Path("p.png").exists()
