@@ -15,7 +15,6 @@ from tests.helpers.surroundings import python
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("plyzero", "games", "selfplay", "trainer", "experiments")
 TEMPLATE = ROOT / "plyzero" / "check" / "template"
-MAX_LINES = 450
 MAX_LEVELS = 12
 MAX_MODULES = 14  # in a folder
 
@@ -220,10 +219,9 @@ def test_three_modules_write_files():
     assert writers == {"plyzero.files", "plyzero.ops.doctor", "plyzero.rules.machine_code"}
 
 
-def test_a_module_has_a_docstring_and_at_most_450_lines():
+def test_a_module_has_a_docstring():
     for name, path in MODULES.items():
         assert ast.get_docstring(tree_of(path)), name
-        assert len(path.read_text().splitlines()) <= MAX_LINES, name
 
 
 FOLDERS = [path.parent for path in MODULES.values() if path.name == "__init__.py"]
