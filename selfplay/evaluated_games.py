@@ -86,6 +86,8 @@ class EvaluatedGames:
         try:
             return games.run(network or self._uniform, fence=fence, step=step)
         except ModelRefusedError as error:  # before any position has seen these answers
+            if games.give_up_impossible():  # the rules are to blame, and not the model
+                return games.answer(None, evaluator=network, fence=fence, step=step)
             self._watch.refuse_current(error)
             self._network = None
             return []

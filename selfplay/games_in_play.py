@@ -20,10 +20,10 @@ from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.game import Game, find_score_fault
 from plyzero.rules.notation import read_starts
 from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, RESIGNED, Games, score_of
-from plyzero.search.evaluators import Evaluate, Evaluation
+from plyzero.search.evaluators import MAX_OBSERVATION, Evaluate, Evaluation, is_evaluable
 from plyzero.search.known_position import KnownPosition
 from plyzero.search.slots import ALGORITHMS, SearchSlots
-from plyzero.search.tree import NO_EDGE
+from plyzero.search.tree import NETWORK, NO_EDGE
 from plyzero.settings import Settings
 from selfplay.step import (
     IN_PLAY,
@@ -120,6 +120,17 @@ class GamesInPlay:
         if evaluation is not None:
             self.search.answer(evaluation, evaluator)
         return self._play(fence, step)
+
+    def give_up_impossible(self) -> bool:
+        """Give up the games that wait for the evaluation of an observation that no network can take; return whether any
+        did. Those that wait for another one go on waiting."""
+        trees = self.search.trees
+        waiting = np.flatnonzero(trees.slots["phase"] == NETWORK).tolist()
+        impossible = [slot for slot in waiting if not is_evaluable(trees.observations[slot])]
+        for slot in impossible:
+            why = f"observe() returns numbers beyond {MAX_OBSERVATION:g}, or NaN"
+            self._give_up(slot, UserError(failed_rules(self._start, why)))
+        return bool(impossible)
 
     @property
     def moves(self) -> int:

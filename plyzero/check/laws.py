@@ -31,6 +31,7 @@ from plyzero.rules.chance import (
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, Outcome, find_score_fault
 from plyzero.rules.symmetry import Symmetry
+from plyzero.search.evaluators import MAX_OBSERVATION, is_evaluable
 
 T = TypeVar("T")
 
@@ -288,7 +289,7 @@ def legal_actions_in_order(trace: GameTrace) -> None:
 
 @register(POSITION_LAWS)
 def observation_as_declared(trace: GameTrace) -> None:
-    """The observation has the declared shape, finite values, and only 0 and 1 if observation_dtype is bool."""
+    """The observation has the declared shape, numbers up to 65504, and only 0 and 1 if observation_dtype is bool."""
     position = trace.position
     if position.outcome() is not None or is_chance(position):
         return
@@ -296,6 +297,7 @@ def observation_as_declared(trace: GameTrace) -> None:
     shape = tuple(position.observation_shape)
     expect(planes.shape == shape, f"observe() has shape {planes.shape}, observation_shape is {shape}")
     expect(bool(np.isfinite(planes).all()), "observe() has values that are not finite")
+    expect(is_evaluable(planes), f"observe() has values beyond {MAX_OBSERVATION:g}, which half precision cannot hold")
     stored = planes.astype(position.observation_dtype)
     expect(
         np.array_equal(stored, planes),

@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.errors import ModelRefusedError
+from plyzero.errors import ModelRefusedError, UserError
 from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import Network
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
@@ -73,6 +73,7 @@ class Batcher:
         self._requests: deque[Request] = deque()
         self._refused: ModelRefusedError | None = None  # why the model that was loaded last is not used any more
         self._lock, self._stopped = threading.Lock(), False  # of the three above
+        self._tried: Network | None = None  # the model that has failed at a call, but not at positions of random games
         self._selector, (self._woken, self._wakes) = selectors.DefaultSelector(), socket.socketpair()
         for each in (self._woken, self._wakes):
             each.setblocking(False)
@@ -131,11 +132,8 @@ class Batcher:
             observations = np.concatenate(parts) if len(parts) > 1 else parts[0]
             logits, wdl = network(EvaluationBatch(observations, list))
         except ModelRefusedError as error:  # before anybody has seen these answers
-            with self._lock:
-                if self._network is network:  # and no newer one has been loaded meanwhile
-                    self._network, self._refused = None, error
-            for each in requests:
-                each.take(error)
+            assert network
+            self._refuse(requests, network, error)
         except Exception as error:  # of any kind: no caller may wait forever
             for each in requests:
                 each.take(error)
@@ -147,6 +145,27 @@ class Batcher:
                 each.take(Answer(evaluation, network.fence, network.step, network.label))
                 at = part.stop
 
+    def _refuse(self, requests: list[Request], network: Network, error: ModelRefusedError) -> None:
+        """Refuse a model that has failed if it fails at positions of random games too; otherwise only the calls at
+        which it fails, since one client must not spoil it for the others."""
+        try:
+            if self._tried is not network:
+                network.test_again()
+                self._tried = network
+                log.warning("positions of a client are refused, but not the model, which evaluates others: %s", error)
+        except ModelRefusedError as refused:
+            with self._lock:
+                if self._network is network:  # and no newer one has been loaded meanwhile
+                    self._network, self._refused = None, refused
+            for each in requests:
+                each.take(refused)
+            return
+        if len(requests) == 1:
+            requests[0].take(UserError(f"{error}; it evaluates those of random games, so it stays in use"))
+        else:
+            for each in requests:
+                self._answer([each])
+
     @property
     def label(self) -> str | None:
         """The model in use, None if there is none."""
@@ -155,7 +174,8 @@ class Batcher:
     def add(self, request: Request) -> None:
         """Evaluate a call of the thread for batches, where its `take` is called too, and may not raise.
 
-        The errors are NoModelError, and ModelRefusedError if the model gives impossible answers.
+        The errors are NoModelError, ModelRefusedError if the model gives impossible answers, and UserError if it does
+        so for these positions alone.
         """
         with self._lock:
             self._requests.append(request)

@@ -14,16 +14,22 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.errors import plain
+from plyzero.errors import plain, shown
 from plyzero.files import list_names, remove, socket_address
-from plyzero.inference.batcher import Answer
 from plyzero.inference.mailboxes import ANSWER, MAILBOXES, PACKET_BYTES, REQUEST, Block, describe, socket_ending
+from plyzero.lines import parse_object
 from plyzero.run.directory import Run
 from plyzero.search.evaluators import Evaluation
 
 SILENT_SECONDS: Final = 2.25
 """Time for which the counter of a block may stand still before its evaluator is taken for a suspended process. It is
 looked at twice a second, so a worker waits for 3 s at most."""
+
+MOST_POSITIONS: Final = 1 << 20
+"""Largest number of positions of a mailbox that is believed."""
+
+Said = tuple[str, Evaluation]
+"""What an evaluator says: the name of a model, and its evaluation. Neither has been checked."""
 
 
 class LocalEvaluator:
@@ -34,7 +40,7 @@ class LocalEvaluator:
         self._start, self._socket = run.game.start, connection
         self._block: Block | None = None
         self._positions = dict[int, int]()  # of the batches on their way, by mailbox
-        self._answers = dict[int, Answer | str]()
+        self._answers = dict[int, Said | str]()
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
         self._late = time.monotonic() + 2 * SILENT_SECONDS
@@ -73,17 +79,22 @@ class LocalEvaluator:
         try:
             packet, descriptors, _, _ = socket.recv_fds(self._socket, PACKET_BYTES, 1)
             try:
-                found = json.loads(packet or '{"error": "it has closed the connection"}')
+                if not packet:
+                    return "it has closed the connection"
+                found = parse_object(packet)
                 if "error" in found:
                     return plain(str(found["error"]), 500)
-                self._block = Block(descriptors[0], self._start, int(found["positions"]))
+                positions = found.get("positions")
+                if type(positions) is not int or not 0 < positions <= MOST_POSITIONS or not descriptors:
+                    raise ValueError(f"expected a number of positions, and memory for them, got {shown(found)}")
+                self._block = Block(descriptors[0], self._start, positions)
             finally:
                 for each in descriptors:
                     os.close(each)
         except BlockingIOError:
             return "it does not answer"
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            return f"shared memory cannot be used: {plain(repr(error), 200)}"
+        except (OSError, ValueError) as error:
+            return f"its shared memory cannot be used: {plain(str(error), 200)}"
         return None
 
     def send(self, observations: NDArray[np.float32]) -> int | None:
@@ -98,8 +109,8 @@ class LocalEvaluator:
             self._socket.send(REQUEST.pack(mailbox, len(observations)))
         return mailbox
 
-    def receive(self, mailbox: int, deadline: float) -> Answer | str:
-        """Wait for the answer to the batch in `mailbox`, which is free then; or return why there is none.
+    def receive(self, mailbox: int, deadline: float) -> Said | str:
+        """Wait for what is said of the batch in `mailbox`, which is free then; or return why there is none.
 
         deadline: by time.monotonic(). An evaluator that has ended is noticed at once, a suspended one within 3 s.
         """
@@ -130,12 +141,11 @@ class LocalEvaluator:
         packet = self._socket.recv(PACKET_BYTES)
         if not packet:
             raise ConnectionError
-        mailbox, columns, fence, step = ANSWER.unpack_from(packet)
+        mailbox, columns = ANSWER.unpack_from(packet)
         text, n = packet[ANSWER.size :].decode(), self._positions[mailbox]
-        if columns:
+        if columns:  # copied before they are checked, since the evaluator may still write to the block
             wdl = block.wdl[mailbox, : n * columns].reshape(n, columns).copy()
-            evaluation = Evaluation(block.logits[mailbox, :n].copy(), wdl)
-            self._answers[mailbox] = Answer(evaluation, fence=fence, step=step, label=text)
+            self._answers[mailbox] = text, Evaluation(block.logits[mailbox, :n].copy(), wdl)
         else:
             self._answers[mailbox] = text
 

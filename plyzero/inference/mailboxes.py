@@ -32,11 +32,12 @@ from plyzero.errors import UserError, plain
 from plyzero.files import TEMPORARY, remove, rename, socket_address, write_at
 from plyzero.inference import wire
 from plyzero.inference.batcher import Answer, Batcher, NoModelError, Request
+from plyzero.lines import parse_object
 from plyzero.rules.game import Game
 from plyzero.run.directory import Run
 from plyzero.threads import repeating
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the messages and of the block; a worker of another one uses gRPC."""
 
 MAILBOXES: Final = 2
@@ -54,9 +55,9 @@ PACKET_BYTES: Final = 1 << 13
 REQUEST: Final = struct.Struct("<II")
 """A batch of a worker: mailbox, number of positions."""
 
-ANSWER: Final = struct.Struct("<IIqq")
-"""Its evaluation: mailbox, columns of wdl, fence and step of the model, whose name follows. Without columns it has
-failed, and a sentence that says why follows."""
+ANSWER: Final = struct.Struct("<II")
+"""Its evaluation: mailbox, columns of wdl; the name of the model follows. Without columns it has failed, and a sentence
+that says why follows."""
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +87,13 @@ class Block:
     """
 
     def __init__(self, descriptor: int, start: Game, positions: int) -> None:
-        """Map the file `descriptor`, which may be closed then. Raises OSError or ValueError if it is too small."""
+        """Map the file `descriptor`, which may be closed then.
+
+        Raises OSError or ValueError if it is too small, or may become so: reading what is no longer there would end
+        this process.
+        """
+        if not _is_sealed(descriptor):
+            raise ValueError("expected memory that is sealed against being made smaller, got other memory")
         memory, at = mmap.mmap(descriptor, block_bytes(start, positions)), 64
         self.positions, self.beat = positions, np.ndarray(1, np.int64, memory)
         shapes = (positions, *start.observation_shape), (positions, start.num_actions), (positions * 4,)
@@ -95,6 +102,16 @@ class Block:
             arrays.append(np.ndarray((MAILBOXES, *shape), np.float32, memory, at))
             at += arrays[-1].nbytes
         self.observations, self.logits, self.wdl = arrays
+
+
+def _is_sealed(descriptor: int) -> bool:
+    """Return whether a file is memory that nobody can make smaller, which only Linux has."""
+    if sys.platform != "linux":
+        return False
+    try:
+        return bool(fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK)
+    except OSError:  # it is no memory, but another kind of file
+        return False
 
 
 def block_bytes(start: Game, positions: int) -> int:
@@ -194,7 +211,7 @@ class _Connection:
             self._close()
 
     def _begin(self, packet: bytes) -> None:
-        start, expected, found = self._run.game.start, describe(self._run), json.loads(packet)
+        start, expected, found = self._run.game.start, describe(self._run), parse_object(packet)
         if found != expected or self._batcher.label is None:
             wrong = (
                 f"this evaluator is for {expected}, got a worker of {plain(str(found), 300)}; give both the same --run"
@@ -208,7 +225,6 @@ class _Connection:
         descriptor = os.memfd_create("plyzero", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             write_at(descriptor, b"\0", block_bytes(start, self._positions) - 1)
-            # or a worker could make it smaller, and end this process when it reads what is no longer there
             fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
             block = Block(descriptor, start, self._positions)
             socket.send_fds(self.socket, [json.dumps({"positions": self._positions}).encode()], [descriptor])
@@ -220,12 +236,14 @@ class _Connection:
         mailbox, positions = REQUEST.unpack(packet)
         if mailbox >= MAILBOXES or not 0 < positions <= block.positions or mailbox in self._waiting:
             raise ValueError(f"{positions} positions in mailbox {mailbox}")
-        observations = block.observations[mailbox, :positions]
-        if np.isfinite(observations).all():
-            request = self._waiting[mailbox] = Request(observations, partial(self._answer, mailbox))
-            self._batcher.add(request)
-        else:
-            self._answer(mailbox, UserError("expected observations of finite numbers, got some that are not"))
+        observations = block.observations[mailbox, :positions].copy()  # the worker may still write to the block
+        try:
+            wire.check_observations(observations)
+        except UserError as error:
+            self._answer(mailbox, error)
+            return
+        request = self._waiting[mailbox] = Request(observations, partial(self._answer, mailbox))
+        self._batcher.add(request)
 
     def _answer(self, mailbox: int, found: Answer | Exception) -> None:
         self._waiting.pop(mailbox, None)
@@ -233,13 +251,13 @@ class _Connection:
             return
         try:
             if isinstance(found, Exception):
-                columns, fence, step, text = 0, 0, 0, plain(str(found), 300)
+                columns, text = 0, plain(str(found), 300)
             else:
-                (logits, wdl), fence, step, text = found
+                (logits, wdl), text = found.evaluation, found.label
                 columns = wdl.shape[1]
                 self.block.logits[mailbox, : len(logits)] = logits
                 self.block.wdl[mailbox, : wdl.size] = wdl.ravel()
-            self.socket.send(ANSWER.pack(mailbox, columns, fence, step) + text.encode())
+            self.socket.send(ANSWER.pack(mailbox, columns) + text.encode())
         except Exception:  # it has gone; whatever else it is ends this connection and no other
             self._close()
 
@@ -251,4 +269,4 @@ class _Connection:
             self.block = None
             for request in self._waiting.values():
                 request.cancel()
-            self._waiting.clear()  # they refer to the block
+            self._waiting.clear()

@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 from plyzero.errors import UserError, plain, shown
 from plyzero.inference import wire
 from plyzero.inference.batcher import Answer
-from plyzero.inference.local_evaluator import SILENT_SECONDS, LocalEvaluator
+from plyzero.inference.local_evaluator import SILENT_SECONDS, LocalEvaluator, Said
 from plyzero.network.onnx_network import INPUT
 from plyzero.run.directory import Run
 from plyzero.run.models import ModelName, list_models
@@ -105,7 +105,8 @@ class RemoteNetwork:
         observations, datatype = batch.observations, self._input_type
         deadline = time.monotonic() + self._deadline_seconds
         if self._local and (mailbox := self._local.send(observations)) is not None:
-            return Call(self, partial(self._local.receive, mailbox, deadline))
+            receive = partial(self._local.receive, mailbox, deadline)
+            return Call(self, lambda: self.check_answer(receive(), len(observations)))
         tensor = wire.MESSAGES["TensorMetadata"](name=INPUT, datatype=datatype)
         tensor.shape.extend([len(observations), *wire.input_shape(self._game.start, datatype)])
         request = wire.MESSAGES["ModelInferRequest"](model_name=self._model, inputs=[tensor])
@@ -191,14 +192,25 @@ class RemoteNetwork:
         run = response.parameters.get(wire.RUN)
         if run is not None and (foreign := self._id.find_fault(run.string_param)):
             return f"its answer is refused: {foreign}"
-        name = self._find_model(response.model_version)
-        if name is None:
-            return f"its answer names {shown(response.model_version)}, which is no model of the run"
         try:
             evaluation = wire.unpack_evaluation(response, self._game.start, positions)
         except UserError as error:
             return str(error)
-        if fault := find_fault(evaluation, positions, self._game.start.num_actions):
+        return self.check_answer((response.model_version, evaluation), positions)
+
+    def check_answer(self, found: Said | str, positions: int) -> Answer | str:
+        """Return what was said of this number of positions as an answer, or the reason why it is none.
+
+        Whichever way it came: the model must be one of the run, and its numbers possible.
+        """
+        if isinstance(found, str):
+            return found
+        version, evaluation = found
+        name = self._find_model(version)
+        if name is None:
+            return f"its answer names {shown(version)}, which is no model of the run"
+        start = self._game.start
+        if fault := find_fault(evaluation, positions, start.num_actions, has_score=bool(start.max_score)):
             return fault
         return Answer(evaluation, fence=name.fence, step=name.step, label=str(name))
 

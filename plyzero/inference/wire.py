@@ -20,7 +20,7 @@ from plyzero.errors import UserError, plain, shown
 from plyzero.network.onnx_network import INPUT, LOGITS, WDL
 from plyzero.rules.game import Game
 from plyzero.run.directory import RunDirectory
-from plyzero.search.evaluators import Evaluation
+from plyzero.search.evaluators import MAX_OBSERVATION, Evaluation, is_evaluable
 
 SERVICE: Final = "inference.GRPCInferenceService"
 """Name of the service."""
@@ -185,7 +185,7 @@ def pack_observations(observations: NDArray[np.float32], datatype: str) -> bytes
 def unpack_observations(request: Message, start: Game) -> NDArray[np.float32]:
     """Return the observations in a ModelInferRequest, `[n, C, H, W]` float32.
 
-    Raises UserError if they are not of the game that begins with `start`, or not finite.
+    Raises UserError if they are not of the game that begins with `start`, or `check_observations` refuses them.
     """
     datatype = input_types(start)[0]
     position = input_shape(start, datatype)
@@ -207,9 +207,15 @@ def unpack_observations(request: Message, start: Game) -> NDArray[np.float32]:
         unpacked = np.unpackbits(bits, axis=1, count=math.prod(start.observation_shape))
         return unpacked.astype(np.float32).reshape(shape[0], *start.observation_shape)
     observations = np.frombuffer(content, "<f4").reshape(shape).astype(np.float32)
-    if not np.isfinite(observations).all():
-        raise UserError("expected observations of finite numbers, got some that are not")
+    check_observations(observations)
     return observations
+
+
+def check_observations(observations: NDArray[np.float32]) -> None:
+    """Raise UserError if numbers of a client's observations are so large that a network may fail at them, or NaN."""
+    if not is_evaluable(observations):
+        limit = f"{MAX_OBSERVATION:g}"
+        raise UserError(f"expected observations of numbers between -{limit} and {limit}, got some that are not")
 
 
 def pack_evaluation(response: Message, evaluation: Evaluation) -> None:

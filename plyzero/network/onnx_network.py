@@ -21,7 +21,7 @@ from plyzero.network.onnx_graph import MAX_BATCH, GraphError, Model, check_graph
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import first_decision
 from plyzero.rules.random_game import random_game
-from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
+from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault, is_evaluable
 from plyzero.settings import Precision, SearchSettings, parse_stored_settings
 from plyzero.threads import repeating
 
@@ -64,10 +64,12 @@ PRECISION: Final = "precision"
 """Metadata of an 8-bit form: int8. It computes with 8 bits inside; its inputs and outputs are those of its model."""
 
 NUM_TESTS: Final = 64
+NUM_GAMES: Final = 4
 NUM_FIRST: Final = 4
 MAX_SECONDS: Final = 5.0
-"""A model evaluates NUM_TESTS reachable positions before it is used, the first NUM_FIRST of them within MAX_SECONDS of
-processor time per thread, of which a suspended process uses none. A slow model evaluates fewer of the others."""
+"""A model evaluates NUM_TESTS positions of NUM_GAMES random games before it is used, the first NUM_FIRST of them within
+MAX_SECONDS of processor time per thread, of which a suspended process uses none. A slow model evaluates fewer of the
+others."""
 
 
 class Network:
@@ -174,6 +176,10 @@ class Network:
             self._evaluate_part(np.resize(observations, (size, *observations.shape[1:])))
             size *= 2
 
+    def test_again(self) -> None:
+        """Evaluate positions of other random games than when it was loaded. Raises ModelRefusedError if this fails."""
+        self(EvaluationBatch(reachable_observations(self.game, first_game=NUM_GAMES), list))
+
     @property
     def search_settings(self) -> SearchSettings:
         """The search settings that the model was trained with; the defaults if its metadata does not have them."""
@@ -259,24 +265,25 @@ def resize(model: Model, game: GameSpec) -> bool:
 _OBSERVATIONS: Final[dict[tuple[object, ...], NDArray[np.float32]]] = {}
 
 
-def reachable_observations(game: GameSpec) -> NDArray[np.float32]:
+def reachable_observations(game: GameSpec, *, first_game: int = 0) -> NDArray[np.float32]:
     """Return the observations of up to NUM_TESTS positions of random games at which a player moves, the first first.
 
-    They are always the same for a game, and are computed once. Rules that raise an error give the initial position
-    only: the error is reported where the game is played next.
+    They are always the same for a game and the number of the first random game, and are computed once. Rules that raise
+    an error give the initial position only: the error is reported where the game is played next. So are observations
+    that no network can take, which are left out.
     """
-    key = (game.identity, *game.start.observation_shape)
+    key = (game.identity, first_game, *game.start.observation_shape)
     if key not in _OBSERVATIONS:
         positions = [first_decision(game.start)]
         try:
-            for number in range(4):
+            for number in range(first_game, first_game + NUM_GAMES):
                 random = random_game(game.start, np.random.default_rng(number))
                 played = [random.positions[i] for i in random.decisions[: random.plies]]
-                positions += played[:: max(1, len(played) * 4 // NUM_TESTS)]
+                positions += played[:: max(1, len(played) * NUM_GAMES // NUM_TESTS)]
         except Exception:
             del positions[1:]
         observed = [np.asarray(position.observe(), np.float32) for position in positions[:NUM_TESTS]]
-        _OBSERVATIONS[key] = np.stack(observed)
+        _OBSERVATIONS[key] = np.stack([each for each in observed if is_evaluable(each)] or observed[:1])
     return _OBSERVATIONS[key]
 
 

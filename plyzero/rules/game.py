@@ -194,7 +194,7 @@ class Game(ABC):
 
     @abstractmethod
     def observe(self) -> NDArray[np.generic]:
-        """Return the network's input from the point of view of the player to move: `observation_shape`, finite."""
+        """Return the network's input from the point of view of the player to move: `observation_shape`, up to 65504."""
 
     def render(self) -> Board | None:
         """Return the board for people, as `grid` or `hexes` makes it; None if there is none. It is not a rule."""

@@ -18,6 +18,9 @@ from plyzero.search.rule_calls import addresses
 MAX_LOGIT: Final = 1e4
 """Largest absolute value of a logit that is accepted."""
 
+MAX_OBSERVATION: Final = 65504.0
+"""Largest absolute value of a number in an observation: the largest of half precision, in which a GPU computes."""
+
 MAX_DEVIATION: Final = 0.01
 """Largest deviation of win, draw and loss from a distribution; half precision needs some of it."""
 
@@ -49,10 +52,13 @@ class Evaluation(NamedTuple):
     wdl: NDArray[np.float32]
 
 
-def find_fault(evaluation: Evaluation, n: int, num_actions: int) -> str | None:
-    """Return a sentence about an impossible evaluation of `n` positions; None if it is possible."""
+def find_fault(evaluation: Evaluation, n: int, num_actions: int, *, has_score: bool = True) -> str | None:
+    """Return a sentence about an impossible evaluation of `n` positions; None if it is possible.
+
+    has_score: whether the game has points, so that there may be an expected score.
+    """
     logits, wdl = evaluation
-    is_formed = logits.shape == (n, num_actions) and wdl.shape in ((n, 3), (n, 4))
+    is_formed = logits.shape == (n, num_actions) and wdl.shape in ((n, 3), (n, 4 if has_score else 3))
     if not is_formed or logits.dtype != wdl.dtype or wdl.dtype != np.float32:
         return f"its outputs have the shapes {logits.shape} and {wdl.shape}, expected {(n, num_actions)} and {(n, 3)}"
     if is_possible(np.ascontiguousarray(logits), np.ascontiguousarray(wdl)):
@@ -61,6 +67,14 @@ def find_fault(evaluation: Evaluation, n: int, num_actions: int) -> str | None:
         if not (np.abs(numbers) <= MAX_LOGIT).all():
             return f"its {name} are not finite numbers between -{MAX_LOGIT:g} and {MAX_LOGIT:g} for every position"
     return "its wdl are not finite numbers that are probabilities for every position"
+
+
+def is_evaluable(observations: NDArray[np.generic]) -> bool:
+    """Return whether all numbers of some observations are finite and at most MAX_OBSERVATION, so that no network has a
+    reason to fail at them."""
+    if not observations.size or observations.dtype.kind == "b":
+        return True
+    return bool(observations.max() <= MAX_OBSERVATION and observations.min() >= -MAX_OBSERVATION)  # NaN is neither
 
 
 @cached_njit

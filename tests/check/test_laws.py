@@ -145,6 +145,7 @@ KeyIsAList = faulty("KeyIsAList", key=lambda self: list(self.board))
 KeyCounts = faulty("KeyCounts", count=itertools.count(), key=lambda self: next(self.count))
 CountsAsBool = faulty("CountsAsBool", observe=lambda self: 2 * np.asarray(TicTacToe.observe(self), int))
 NotFinite = faulty("NotFinite", observation_dtype=np.float32, observe=lambda self: np.full((2, 3, 3), np.nan))
+TooLarge = faulty("TooLarge", observation_dtype=np.float32, observe=lambda self: np.full((2, 3, 3), 1e5))
 Dice = faulty(  # the same move does not lead to the same position
     "Dice",
     random=np.random.default_rng(0),
@@ -380,6 +381,7 @@ FAULTS = [
     (KeyIsAList, "asking_changes_nothing", 0, "unhashable"),
     (Dice, "same_moves_same_position", 1, "the same moves lead elsewhere"),
     (NotFinite, "observation_as_declared", 0, "not finite"),
+    (TooLarge, "observation_as_declared", 0, "beyond 65504, which half precision"),
     (CountsAsBool, "observation_as_declared", 1, "cannot represent what observe"),
     (SameNames, "actions_have_names", 0, "actions 0 and 3 are both called 'a'"),
     (NamesWithBlanks, "actions_have_names", 0, "expected a word"),

@@ -213,6 +213,16 @@ class FirstMoveWins(Written):
         super().__init__("0", "01")
 
 
+class InfiniteNumbers(Written):
+    """A game whose observation after two moves has numbers that no network can take."""
+
+    def __init__(self):
+        super().__init__("010", "01010101")
+
+    def observe(self):
+        return np.full((2, 1, 1), np.inf, np.float32) if len(self.moves) == 2 else super().observe()
+
+
 class Talking(FirstMoveWins):
     """A game whose text is a sentence, and a drawing below it."""
 

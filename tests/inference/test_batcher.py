@@ -9,14 +9,19 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from plyzero.errors import ModelRefusedError
+from plyzero.errors import ModelRefusedError, UserError
 from plyzero.inference.batcher import Answer, Batcher, NoModelError
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from tests.helpers.surroundings import wait_until
 
 
 class Model:
-    """A network of one action that says a number; `before` is called before each of its answers."""
+    """A network of one action that says a number; `before` is called before each of its answers.
+
+    It fails at observations above `most`.
+    """
+
+    most = 100.0
 
     def __init__(self, step: int, before: Callable[[], None] = lambda: None):
         self.fence, self.step, self.label, self.precision = 1, step, f"model {step}", "fp32"
@@ -25,7 +30,12 @@ class Model:
     def __call__(self, batch: EvaluationBatch) -> Evaluation:
         self.before()
         n = len(batch.observations)
+        if (batch.observations > self.most).any():
+            raise ModelRefusedError("impossible numbers")
         return Evaluation(np.full((n, 1), self.step, np.float32), np.tile(np.float32([0, 1, 0]), (n, 1)))
+
+    def test_again(self) -> None:
+        self.before()
 
 
 class Watch:
@@ -74,6 +84,20 @@ def test_a_model_that_fails_is_refused_and_the_next_one_is_used():
         wait_until(lambda: made.label)
         assert submit(made).result(10).step == 2
     assert watch.refused == [1]
+
+
+def test_a_model_that_fails_at_the_positions_of_one_client_stays_and_the_others_are_answered():
+    watch = Watch(Model(1))
+    with Batcher(watch, max_batch=3, wait_seconds=60) as made:  # type: ignore[arg-type]
+        wait_until(lambda: made.label)
+        for _ in range(2):
+            wrong, *others = [made.submit(np.full((1, 1, 1, 1), value, np.float32)) for value in (1e4, 1, 2)]
+            with pytest.raises(UserError, match="impossible numbers; it evaluates those of random games") as caught:
+                wrong.result(10)
+            assert not isinstance(caught.value, ModelRefusedError)
+            assert [each.result(10).step for each in others] == [1, 1]
+        assert made.label == "model 1"
+    assert watch.refused == []
 
 
 def test_a_model_that_fails_once_a_newer_one_is_loaded_is_not_mistaken_for_it():

@@ -226,6 +226,22 @@ def test_wrong_requests_are_refused_with_one_sentence(run: Run):
             assert part in sentence
 
 
+@pytest.mark.usefixtures("way")
+def test_huge_numbers_of_one_client_leave_the_model_to_the_others(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    run = ready_run(tmp_path / "r", "tests.helpers.toys:Written")
+    with connected(run) as (remote, address, batcher):
+        for number in (3e38, np.nan, 6e4):
+            observations = batch_of(run, 2).observations.copy()
+            observations[1] = number
+            client = RemoteNetwork(address, run)
+            if client.send(EvaluationBatch(observations, list)).answer() is None:
+                assert "expected observations of numbers between -65504 and 65504, got some that are not" in caplog.text
+            client.close()
+            assert remote.send(batch_of(run)).answer().step == 10
+        assert batcher.label
+    assert "the model is no longer used" not in caplog.text
+
+
 def test_an_evaluator_of_another_run_is_refused_and_no_move_is_recorded_as_its(run: Run, tmp_path: Path, caplog):
     other = small_run(tmp_path / "other")  # of the same game, with another network
     add_model(other, 70)

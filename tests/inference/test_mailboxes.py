@@ -1,12 +1,14 @@
 """Mailboxes in shared memory: whoever is killed or suspended leaves nothing behind, and nobody waits for it."""
 
+import fcntl
 import json
 import os
 import random
+import re
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from multiprocessing.process import BaseProcess
@@ -77,6 +79,17 @@ def connection(run: Run) -> Iterator[socket.socket]:
         made.settimeout(20)
         made.connect(address)
         yield made
+
+
+@contextmanager
+def worker(run: Run) -> Iterator[tuple[socket.socket, mailboxes.Block]]:
+    """A worker by hand: its connection to an evaluator, and the block that it got."""
+    with connection(run) as made:
+        made.send(json.dumps(describe(run)).encode())
+        content, (descriptor,), _, _ = socket.recv_fds(made, 1 << 13, 1)
+        block = mailboxes.Block(descriptor, run.game.start, json.loads(content)["positions"])
+        os.close(descriptor)
+        yield made, block
 
 
 @contextmanager
@@ -238,17 +251,128 @@ def test_impossible_messages_end_their_connection_and_no_other(run: Run, caplog:
                 os.close(descriptors[0])
                 made.send(message)
                 assert made.recv(1 << 13) == b""
-        with connection(run) as made:  # numbers that are none are the worker's fault, and not the model's
-            made.send(hello)
-            _, (descriptor,), _, _ = socket.recv_fds(made, 1 << 13, 1)
-            mailboxes.Block(descriptor, run.game.start, 16).observations[1, :8] = np.nan
-            os.close(descriptor)
-            made.send(REQUEST.pack(1, 8))
-            packet = made.recv(1 << 13)
-            assert ANSWER.unpack_from(packet)[:2] == (1, 0)
-            assert packet[ANSWER.size :] == b"expected observations of finite numbers, got some that are not"
+        with worker(run) as (made, block):  # numbers that are none, or huge, are the worker's fault, not the model's
+            for number in (np.nan, np.inf, 3e38, -1e5):
+                block.observations[1, :8] = 0
+                block.observations[1, 7].flat[-1] = number
+                made.send(REQUEST.pack(1, 8))
+                packet = made.recv(1 << 13)
+                assert ANSWER.unpack_from(packet) == (1, 0)
+                said = b"expected observations of numbers between -65504 and 65504, got some that are not"
+                assert packet[ANSWER.size :] == said
         assert np.array_equal(other(EvaluationBatch(positions, list)).wdl, other(batch_of(run)).wdl)
     assert "a worker sent an impossible message: ValueError('1 positions in mailbox 2')" in caplog.text
+
+
+def test_what_a_worker_writes_after_its_request_has_been_checked_is_not_evaluated(run: Run, monkeypatch):
+    with server(run) as (_, batcher), worker(run) as (made, block):
+        add = batcher.add
+
+        def write_first(request: Any) -> None:
+            block.observations[0, :2] = np.nan
+            assert (request.observations == 1).all()
+            add(request)
+
+        monkeypatch.setattr(batcher, "add", write_first)
+        block.observations[0, :2] = 1
+        made.send(REQUEST.pack(0, 2))
+        assert ANSWER.unpack_from(made.recv(1 << 13)) == (0, 3)
+
+
+@contextmanager
+def answering(run: Run, hello: bytes, *, seals: int = 0) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """An evaluator that answers a worker with `hello` and a block that has some seals, and does nothing else.
+
+    Its address, and what returns its end of the newest connection, with the descriptor of the block.
+    """
+    listening = mailboxes._listen(run.workers / f"evaluator.00000000{mailboxes.socket_ending(9)}")
+    listening.setblocking(True)
+    descriptor = os.memfd_create("plyzero", os.MFD_ALLOW_SEALING)
+    os.truncate(descriptor, mailboxes.block_bytes(run.game.start, 16))
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+    connections: list[socket.socket] = []
+
+    def answer() -> None:
+        with suppress(OSError):  # the end of `listening`
+            while True:
+                connections.append(listening.accept()[0])
+                connections[-1].recv(1 << 13)
+                socket.send_fds(connections[-1], [hello], [descriptor])
+
+    with ThreadPoolExecutor() as pool:
+        pool.submit(answer)
+        yield "127.0.0.1:9", lambda: (connections[-1], descriptor)
+        listening.shutdown(socket.SHUT_RDWR)
+    for each in (listening, *connections):
+        each.close()
+    os.close(descriptor)
+
+
+def test_a_worker_uses_no_memory_that_could_be_made_smaller(run: Run, caplog: pytest.LogCaptureFixture):
+    with answering(run, b'{"positions": 16}') as (address, _), closing(RemoteNetwork(address, run)) as remote:
+        wait_until(lambda: remote.refresh() or caplog.records)
+        assert not remote.is_ready
+    expected = "expected memory that is sealed against being made smaller, got other memory"
+    assert f"is not used: its shared memory cannot be used: {expected}; evaluating here" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [
+        b'{"positions": 1e300}',
+        b'{"positions": 1000000000000}',
+        b'{"positions": true}',
+        b'{"positions": -1}',
+        b'{"positions": "16"}',
+        b"{}",
+        b"[]",
+        b"16",
+        b"\xff",
+        b"[" * 3000,
+        b'{"positions": NaN}',
+    ],
+)
+def test_a_worker_that_is_told_nonsense_says_so_in_one_sentence(run: Run, hello: bytes, caplog):
+    with (
+        answering(run, hello, seals=fcntl.F_SEAL_SHRINK) as (address, _),
+        closing(RemoteNetwork(address, run)) as remote,
+    ):
+        wait_until(lambda: remote.refresh() or caplog.records)
+        assert not remote.is_ready
+    (warning,) = [record.message for record in caplog.records]
+    assert re.fullmatch(
+        r"the evaluator \S+ is not used: its shared memory cannot be used: expected .*; evaluating here", warning
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "label", "number", "reason"),
+    [
+        (
+            3,
+            "000001-000000011-00000000.onnx",
+            1 / 3,
+            "names '000001-000000011-00000000.onnx', which is no model of the run",
+        ),
+        (3, "\x1b[31m", 1 / 3, "which is no model of the run"),
+        (3, LABEL, np.nan, "its wdl are not finite numbers that are probabilities"),
+        (3, LABEL, 0.5, "its wdl are not finite numbers that are probabilities"),
+        (4, LABEL, 0.25, "its outputs have the shapes (2, 7) and (2, 4), expected (2, 7) and (2, 3)"),
+        (9, LABEL, 1 / 9, "its outputs have the shapes (2, 7) and (2, 9)"),
+        (1 << 31, LABEL, 1 / 3, "its message cannot be read"),
+    ],
+)
+def test_an_impossible_answer_in_shared_memory_is_not_used(run: Run, columns, label, number, reason, caplog):
+    sealed = answering(run, b'{"positions": 16}', seals=fcntl.F_SEAL_SHRINK)
+    with sealed as (address, found), closing(RemoteNetwork(address, run)) as remote:
+        wait_until(lambda: back(remote))
+        call = remote.send(batch_of(run, 2))
+        connection, descriptor = found()
+        mailboxes.Block(descriptor, run.game.start, 16).wdl[0] = number
+        connection.send(ANSWER.pack(0, columns) + label.encode())
+        assert call.answer() is None
+        assert not remote.is_ready
+    assert reason in caplog.text
 
 
 def test_a_worker_of_another_version_is_refused_with_a_sentence_and_uses_grpc(run: Run, monkeypatch):

@@ -16,7 +16,7 @@ import pytest
 from games.connect_four import ConnectFour
 from plyzero import files
 from plyzero.errors import UserError
-from plyzero.network.model_loader import load_model
+from plyzero.network.model_loader import ModelWatch, load_model
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.rules.notation import action_names
@@ -30,11 +30,13 @@ from plyzero.search.evaluators import EvaluationBatch, Uniform
 from plyzero.search.tree import GUMBEL, PUCT
 from plyzero.settings import SelfplaySettings, Settings
 from selfplay.backpressure import Backpressure
+from selfplay.evaluated_games import EvaluatedGames
 from selfplay.games_in_play import GamesInPlay, _step_settings
 from selfplay.replay_writer import ReplayWriter
 from selfplay.step import sample_index, temperature
 from selfplay.worker import game_seeds, run_worker
 from tests.helpers.buckets import new_prefix
+from tests.helpers.inference import finished
 from tests.helpers.journals import leave
 from tests.helpers.learning import add_model
 from tests.helpers.runs import bytes_of, games_of, moves_of, play_bootstrap, playing, replay, small_run
@@ -327,6 +329,36 @@ def test_a_game_in_which_the_rules_fail_is_given_up_and_no_other(method, error, 
     assert f"cannot be played: {type(error).__name__}: " in warning
     assert "(test_worker.py, line " in warning
     assert warning.endswith("Watched tests the rules")
+
+
+def test_a_game_whose_observation_no_network_can_take_is_given_up_and_no_other(caplog: pytest.LogCaptureFixture):
+    settings = Settings.model_validate({"selfplay": FOUR_AT_A_TIME})
+    games = GamesInPlay(Relay(), settings, seeds=itertools.count())
+    assert not games.give_up_impossible()
+    games.search.trees.observations[2] = np.nan
+    assert games.give_up_impossible()
+    games.answer(None, evaluator=None)
+    finished: list[int] = []
+    while len(finished) < 12:
+        finished += [int(each.games["id"][0]) for each in games.run(Uniform(1))]
+    assert set(range(8)) - set(finished) == {2}
+    assert "observe() returns numbers beyond 65504, or NaN; plyzero check tests.helpers.toys:Relay" in caplog.text
+
+
+def test_rules_that_show_infinite_numbers_are_blamed_and_not_the_model(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    run = small_run(tmp_path / "r", "tests.helpers.toys:InfiniteNumbers")
+    add_model(run)
+    with ModelWatch(run.models, run.game, poll_seconds=60, threads=1) as watch:
+        games = EvaluatedGames(run, itertools.count(), watch)
+        games.refresh()
+        with pytest.raises(
+            UserError, match=r"InfiniteNumbers cannot be played: observe\(\) returns numbers beyond 65504"
+        ):
+            finished(games, 100)
+    assert games.has_model
+    assert "the model is no longer used" not in caplog.text
 
 
 @pytest.mark.parametrize("first", [0, 100])
