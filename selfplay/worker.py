@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
+import shlex
 import threading
 import time
 import uuid
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from plyzero.files import interval
 from plyzero.network.model_loader import ModelWatch
+from plyzero.ops.processes import HUNG_SECONDS, ending_if_hung
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat, Rate, SparseLines
@@ -99,6 +101,9 @@ def run_worker(
             log_at += LOG_SECONDS
             log.info(f"%(state)s: {MADE}, %(full_positions_per_second)s/s, model %(model)s", fields)
 
+    why = f"a batch of games has not returned {HUNG_SECONDS:g} s after this worker was to stop"
+    if ":" in run.game.name:  # not one of the included games
+        why += f"; if its rules hang, this says which function: plyzero check {shlex.quote(run.game.name)}"
     with ReplayWriter(run, worker=name, incarnation=incarnation) as writer, watch:
         backpressure = Backpressure(run, writer)
         # of a run in a bucket the trainer may be on another machine, which does not see the journals of this one
@@ -106,7 +111,8 @@ def run_worker(
         games.refresh()
         log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, games.label)
         seconds = interval(run.root, REFRESH_SECONDS / 2)
-        with repeating(look, seconds, name="heartbeat") as thread:
+        beating, ending = repeating(look, seconds, name="heartbeat"), ending_if_hung(stop, why)
+        with beating as thread, ending as playing:
             while not (stop.is_set() or backpressure.done):
                 games.refresh()
                 reason = backpressure.reason(has_model=games.has_model)
@@ -117,7 +123,9 @@ def run_worker(
                     watch.wait(0.2)
                     waited += time.monotonic() - before
                     continue
-                for finished in games.run():
+                with playing:
+                    found = games.run()
+                for finished in found:
                     writer.add(finished)
     stopped = describe("stopped")
     heartbeat.beat(stopped, force=True)

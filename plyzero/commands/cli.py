@@ -18,6 +18,7 @@ import typer
 from plyzero.commands import arena, experiment, games, imitate, inspect, machine, pictures, play, roles, train
 from plyzero.commands.common import describe_missing, missing_package
 from plyzero.errors import FailedError, UserError, hidden_package, plain
+from plyzero.ops.processes import note_signal
 from plyzero.threads import start_thread
 from plyzero.volume_errors import explain
 
@@ -199,7 +200,8 @@ def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
         count = 0  # not that of `interrupts`: while compiled code runs, Python calls no handler
         while received := os.read(reader, 1):
             if received[0] != signal.SIGINT or signal.getsignal(signal.SIGINT) is not interrupt:
-                continue  # a command that handles signals itself
+                note_signal()  # a command that handles signals itself
+                continue
             if lost:  # this one is by `raise_again`
                 lost.pop()
                 continue

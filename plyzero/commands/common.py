@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import io
+import logging
 import os
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -53,6 +56,31 @@ class BoundedOutput(io.TextIOBase):
                 self._file.write("\nplyzero: the code of the game prints without end; further output is dropped\n")
             self._file.flush()
         return len(text)
+
+
+def bound_output_of_c() -> None:
+    """Let what code in C prints, which knows no `sys.stdout`, reach this process's output only up to MAX_OUTPUT bytes.
+
+    It goes through a process of its own, which hands on the last words of a process that a fault in C ends.
+    """
+    if not (sys.stdout and sys.stderr) or sys.stdout is not sys.__stdout__:  # closed by the parent process, or a test
+        return
+    sys.stdout.flush()
+    outputs = [os.fdopen(os.dup(each), "w", buffering=1, errors="backslashreplace") for each in (1, 2)]
+    dropped = "plyzero: the code of the game prints without end; further output of C is dropped"
+    more = f"printf '\\n%s\\n' '{dropped}'; cat > /dev/null"
+    script = f"head -c {MAX_OUTPUT}; if [ $(head -c 1 | wc -c) = 1 ]; then {more}; fi"
+    filtering = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=outputs[0], process_group=0)
+    assert filtering.stdin
+    for each in (1, 2):
+        os.dup2(filtering.stdin.fileno(), each)
+    filtering.stdin.close()
+    sys.stdout, sys.stderr = outputs
+    for handler in logging.root.handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(sys.stdout)
+    if faulthandler.is_enabled():
+        faulthandler.enable(sys.stderr, all_threads=False)
 
 
 EXTRAS: Final = {

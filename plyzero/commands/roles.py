@@ -24,6 +24,7 @@ from plyzero.commands.common import (
     LogOptions,
     RunOption,
     RunOptions,
+    bound_output_of_c,
     check_continues,
     check_new_run,
     require,
@@ -246,6 +247,8 @@ def _begin_role(
         lines = wait_for(lambda: summarize_files(opened), str(run))
     for line in filter(None, [*lines, changes]):
         logging.getLogger(__name__).info("%s", line)
+    if ":" in opened.game.name:  # not one of the included games
+        bound_output_of_c()
     return opened, stop
 
 

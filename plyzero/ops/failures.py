@@ -28,12 +28,26 @@ def describe_log(log: str, exit_code: int, game: GameSpec) -> str:
         frames = [FrameSummary(file, int(line), function) for file, line, function in lines_of_code]
         message = next((line for line in tail.splitlines() if line.strip() and not line.startswith(" ")), "an error")
         return _describe(message, frames, game)
-    if exit_code < 0:
-        hint = ", most often because the machine ran out of memory" if exit_code == -signal.SIGKILL else ""
-        return f"it was killed by {signal.Signals(-exit_code).name}{hint}"
+    if exit_code <= 0:
+        return _describe_silent_end(exit_code, game)
     lines = log.strip().splitlines()
     last = next((line for line in reversed(lines) if line.startswith("plyzero: ")), lines[-1] if lines else "")
     return plain(last.removeprefix("plyzero: "), 400) or f"exit code {exit_code}, and nothing in its log"
+
+
+def _describe_silent_end(exit_code: int, game: GameSpec) -> str:
+    """Return the sentence for a process that nobody had asked to end, and that has not said why it did."""
+    if exit_code == -signal.SIGKILL:
+        return "it was killed by SIGKILL, most often because the machine ran out of memory"
+    text = "it ended with exit code 0, which nobody had asked it to"
+    if exit_code:
+        text = f"it was killed by {signal.Signals(-exit_code).name}"
+        if exit_code in (-signal.SIGTERM, -signal.SIGINT):
+            return text
+        text += f" ({signal.strsignal(-exit_code)})"
+    if ":" in game.name:  # not one of the included games
+        text += f"; if its rules did that, this says which function: plyzero check {shlex.quote(game.name)}"
+    return text
 
 
 def _describe(message: str, frames: Iterable[FrameSummary], game: GameSpec) -> str:

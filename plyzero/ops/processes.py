@@ -18,6 +18,10 @@ from plyzero.files import open_to_append
 from plyzero.threads import repeating, start_thread
 from plyzero.volume_errors import explain
 
+HUNG_SECONDS: Final = 8.0
+"""Time in which code of others must return once its process is to stop, in seconds."""
+
+_stops: Final = list[threading.Event]()  # of `stop_on_signals`
 log = logging.getLogger(__name__)
 
 
@@ -26,7 +30,14 @@ def stop_on_signals() -> threading.Event:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    _stops.append(stop)
     return stop
+
+
+def note_signal() -> None:
+    """Set the events of `stop_on_signals`, from a thread: Python calls no handler while code in C runs."""
+    for stop in _stops:
+        stop.set()
 
 
 def interrupt_on_signals(on_repeat: Callable[[], None] = lambda: None) -> threading.Event:
@@ -74,6 +85,26 @@ def ending_at_once(stop: threading.Event, *, code: int = 0) -> Iterator[None]:
 
     with repeating(look, 0.1, name="start"):
         yield
+
+
+@contextmanager
+def ending_if_hung(stop: threading.Event, why: str) -> Iterator[threading.Lock]:
+    """Yield a lock to hold while code of others runs, such as rules, which may never return.
+
+    If it is held HUNG_SECONDS after `stop` was set, end this process with exit code 1 and the sentence `why`. Nothing
+    that is in the journal is lost by that.
+    """
+    lock, looks, pause = threading.Lock(), 0, HUNG_SECONDS / 20
+
+    def look() -> None:
+        nonlocal looks
+        looks += stop.is_set() and lock.locked()
+        if looks > 20:  # they are counted, since a suspended process makes none
+            print(f"plyzero: {why}", file=sys.stderr, flush=True)
+            os._exit(1)
+
+    with repeating(look, pause, name="hung"):
+        yield lock
 
 
 def start_beside(*arguments: str) -> None:

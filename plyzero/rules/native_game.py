@@ -6,15 +6,20 @@ library. The linker finds its address, so code on disk holds none. All else call
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import faulthandler
 import functools
 import itertools
 import mmap
 import os
 import platform
+import select
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self, cast
 
@@ -31,9 +36,19 @@ from plyzero.rules.machine_code import Function, digest_of, keep_rule
 Library = Any  # a ctypes.CDLL, with the digest of its file
 GUARD: Final = 1024  # bytes on either side of an array, which show whether a function writes outside of it
 NAME_BYTES: Final = 64
+NUMBER_BYTES: Final = 8
 CLEAN, NOT_CLEAN = 101, 102  # exit codes of the child process of `tried`
-_call: Final = mmap.mmap(-1, 1 << 24)  # the last checked call and its state, which the parent of a child process reads
+CALL_SECONDS: Final = 10.0
+"""Time in which a function must return to `tried`, in seconds."""
+
+_call: Final = mmap.mmap(-1, 1 << 24)
+"""The last checked call, which the parent of a child process reads: its number, 0 once it has returned, its name, and
+its state."""
+
+_calls: Final = itertools.count(1)
+_LIBC: Final[Any] = ctypes.CDLL(None)
 _guards: Final = itertools.cycle([bytes([byte] * GUARD) for byte in range(1, 252)])  # equal ones rarely meet the same
+_games: list[str] = []  # whose libraries may end this process, while it has not ended by itself
 _loaded: dict[Path, Library] = {}
 _tried: set[tuple[Library, int]] = set()
 
@@ -60,6 +75,7 @@ class NativeGame(CompiledGame):
         if (tried := (self.load(), len(self.state))) not in _tried:
             self.tried(lambda checked: bool(start()))
             _tried.add(tried)
+            _report_ends(f"{type(self).__module__}:{type(self).__qualname__}")
         start()
 
     def load(self) -> Library:
@@ -98,22 +114,77 @@ class NativeGame(CompiledGame):
     def tried(self, is_clean: Callable[[Any], bool]) -> bool:
         """Return what `is_clean` of this position with checked rules returns in a child process; False if it raises.
 
-        Raises UserError with the function that has ended the process, if one has.
+        Raises UserError with the function that has ended the process, or has not returned in CALL_SECONDS, if one has.
         """
+        _call[:NUMBER_BYTES] = bytes(NUMBER_BYTES)
+        ended, ends = os.pipe()
         if not (child := os.fork()):
             try:
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
+                faulthandler.disable()  # the parent says what has happened
+                _games.clear()
                 os._exit(CLEAN if is_clean(self.as_plain_python()) else NOT_CLEAN)
             finally:
                 os._exit(NOT_CLEAN)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        if code not in (CLEAN, NOT_CLEAN):
-            how = f"{signal.Signals(-code).name} ({signal.strsignal(-code)})" if code < 0 else f"exit code {code}"
-            call, state = _call[:NAME_BYTES].rstrip(b"\0").decode(), np.frombuffer(_call, self.State, 1, NAME_BYTES)[0]
-            raise UserError(
-                f"{call} of {self.library} ends the process with {how} in the state {plain(str(state), 300)}"
-            )
+        os.close(ends)
+        try:
+            is_hanging = not _wait_for_end(ended)
+        finally:
+            os.close(ended)
+            os.kill(child, signal.SIGKILL)  # if it has not ended
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if is_hanging:
+            how = f"has not returned for {CALL_SECONDS:g} s"
+        elif code < 0:
+            how = f"ends the process with {signal.Signals(-code).name} ({signal.strsignal(-code)})"
+        else:
+            how = f"ends the process with exit code {code}"
+        if is_hanging or code not in (CLEAN, NOT_CLEAN):
+            call = _call[NUMBER_BYTES:][:NAME_BYTES].rstrip(b"\0").decode()
+            state = np.frombuffer(_call, self.State, 1, NUMBER_BYTES + NAME_BYTES)[0]
+            raise UserError(f"{call} of {self.library} {how} in the state {plain(str(state), 300)}")
         return code == CLEAN
+
+
+def _report_ends(game: str) -> None:
+    """Let faults in C write where they happened, and exit() in C, which looks like a good end, be a failure."""
+    if not faulthandler.is_enabled():
+        with suppress(OSError, RuntimeError, AttributeError):  # there is no standard error
+            faulthandler.enable(all_threads=False)
+    if not _games:
+        atexit.register(_forget_ends)
+        _LIBC.__cxa_atexit(_end_by_exit, None, _end_by_exit)  # its third argument is whom `__cxa_finalize` is for
+    _games.append(game)
+
+
+def _forget_ends() -> None:
+    """End that before the interpreter ends, which could not call the function any more."""
+    _games.clear()
+    _LIBC.__cxa_finalize(_end_by_exit)
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def _end_by_exit(_: object) -> None:
+    """End this process, which is about to be ended by exit() in C, with a sentence and exit code 1."""
+    if _games:
+        _LIBC.fflush(None)  # what C has printed
+        said = "code in C has called exit(), which has ended the process; plyzero check {} says which function does"
+        print(f"plyzero: {said.format(_games[-1])}", file=sys.stderr, flush=True)
+        os._exit(1)
+
+
+def _wait_for_end(ended: int) -> bool:
+    """Wait until a child process closes its end of the pipe `ended`; return False once it is stuck in a checked call.
+
+    Not the time is taken but looks at the call are counted: a suspended process makes none.
+    """
+    looks: Counter[bytes] = Counter()
+    while not select.select([ended], [], [], CALL_SECONDS / 20)[0]:
+        number = _call[:NUMBER_BYTES]
+        looks = Counter({number: looks[number] + 1})
+        if any(number) and looks[number] > 20:
+            return False
+    return True
 
 
 @functools.lru_cache
@@ -164,11 +235,13 @@ def _checked(library: Library, name: str, state: NDArray[np.uint8], argument: An
     call = f"plyzero_{name}({numbers[0] if numbers else ''})"
     arrays = [state] if numbers or argument is None else [state, argument]
     before, guard = [array.tobytes() for array in arrays], next(_guards)
-    noted = (call.encode().ljust(NAME_BYTES, b"\0") + before[0])[: len(_call)]
+    number = next(_calls).to_bytes(NUMBER_BYTES, "little")
+    noted = (number + call.encode().ljust(NAME_BYTES, b"\0") + before[0])[: len(_call)]
     _call[: len(noted)] = noted
     boxes = [bytearray(guard + each + guard) for each in before]
     pointers = [ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(box)) + GUARD) for box in boxes]
     result: float | None = function(*pointers, *numbers)
+    _call[:NUMBER_BYTES] = bytes(NUMBER_BYTES)
     for i, box in enumerate(boxes):
         after = bytes(box[GUARD:-GUARD])
         if not box.startswith(guard) or not box.endswith(guard):

@@ -33,6 +33,7 @@ def test_an_error_in_the_rules_names_file_and_line_and_how_to_test_them():
         (log_of("/opt/other/lib/python3.12/site-packages/typer/core.py"), 1, "ValueError: no"),
         (log_of(f"{ROOT}/plyzero/files.py", "OSError: [Errno 5] Input/output error"), 1, "OSError: [Errno 5] Input/"),
         ("plyzero: the run already has a trainer\n", 2, "the run already has a trainer"),
+        ("12:00 INFO step 7\n", -15, "it was killed by SIGTERM"),
         ("12:00 INFO step 7\n", -9, "it was killed by SIGKILL, most often because the machine ran out of memory"),
         ("", 1, "exit code 1, and nothing in its log"),
     ],
@@ -42,6 +43,20 @@ def test_the_rules_are_not_blamed_for_what_is_not_theirs(log: str, code: int, sa
     assert found.startswith(said)
     assert "plyzero check" not in found
     assert "site-packages" not in found
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (0, "it ended with exit code 0, which nobody had asked it to"),
+        (-11, "it was killed by SIGSEGV (Segmentation fault)"),
+        (-7, "it was killed by SIGBUS (Bus error)"),
+    ],
+)
+def test_an_end_inside_the_rules_names_its_cause_and_how_to_find_it(code: int, said: str):
+    hint = f"; if its rules did that, this says which function: {CHECK.rpartition(': ')[2]}"
+    assert describe_log("12:00 INFO step 7\n", code, GAME) == said + hint
+    assert describe_log("12:00 INFO step 7\n", code, load_game("tic-tac-toe")) == said
 
 
 def test_rules_that_break_while_a_model_is_measured_are_named():

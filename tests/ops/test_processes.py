@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
-from plyzero.ops import keeper
+from plyzero.ops import keeper, processes
 from plyzero.ops.processes import Child
 from tests.helpers.surroundings import python, wait_until
 
@@ -29,6 +30,36 @@ time.sleep(0.5)
 def test_a_process_ends_at_once_while_it_starts_and_goes_on_afterwards(seconds: int, printed: str):
     done = python("-c", START.format(seconds=seconds))
     assert (done.stdout, done.stderr) == (printed, "")
+
+
+HUNG = """
+import ctypes, threading
+from plyzero.ops import processes
+
+processes.HUNG_SECONDS, stop = 0.2, threading.Event()
+stop.set()
+with processes.ending_if_hung(stop, "it hangs") as lock:
+    if {hangs}:
+        with lock:
+            ctypes.CDLL(None).pause()
+    else:
+        lock.acquire(), lock.release(), threading.Event().wait(0.5)
+print("it has ended")
+"""
+
+
+@pytest.mark.parametrize(
+    ("hangs", "code", "output"), [(True, 1, ("", "plyzero: it hangs\n")), (False, 0, ("it has ended\n", ""))]
+)
+def test_a_process_that_is_to_stop_ends_although_code_of_others_never_returns(hangs: bool, code: int, output):
+    done = python("-c", HUNG.format(hangs=hangs), code=code)
+    assert (done.stdout, done.stderr) == output
+
+
+def test_a_signal_stops_a_process_whose_main_thread_is_in_c(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(processes, "_stops", [threading.Event(), threading.Event()])
+    processes.note_signal()
+    assert all(each.is_set() for each in processes._stops)
 
 
 @pytest.mark.slow

@@ -1,10 +1,10 @@
 """Rules in a shared library: those of the example are those of the included game, and what is wrong is said."""
 
-import faulthandler
 import functools
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,6 +17,7 @@ from plyzero.check.agreement import COMPILED_LAWS, agreement_with
 from plyzero.check.laws import GameTrace
 from plyzero.check.violations import GAME_LAWS, GameLaws, find_violation, laws_of, play_until_violation
 from plyzero.errors import UserError
+from plyzero.rules import native_game
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.native_game import NativeGame
@@ -166,13 +167,9 @@ def check_same(native: NativeGame, compiled: Game, evaluate: Evaluate, settings:
 
 
 def check(folder: Path) -> subprocess.CompletedProcess[str]:
-    """Check the game in `folder`; what pytest prints when a child process crashes is left out."""
+    """Check the game in `folder`."""
     sys.modules.pop("native_four", None)
-    faulthandler.disable()
-    try:
-        return plyzero("check", "native_four:ConnectFour", "--games", "1", cwd=folder)
-    finally:
-        faulthandler.enable(sys.__stderr__)
+    return plyzero("check", "native_four:ConnectFour", "--games", "1", cwd=folder)
 
 
 def test_the_example_keeps_the_laws_and_its_games_are_byte_for_byte_those_of_the_included_game(example):
@@ -320,6 +317,44 @@ CRASH = "*(volatile int *)0 = 1;"
 ZERO = "for (volatile int i = 0, zero = 0; i < 1; i++) i /= zero;"
 READ = "const State *s = state;\n  for (int column"
 LIBRARY = "of libconnect_four.so ends the process with"
+
+
+HANG = "for (volatile int i = 1; i;) {}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([("= PLYZERO_ONGOING;", f"= PLYZERO_ONGOING; {HANG}")], "plyzero_start()"),
+        ([(PLIES, f"if (s->plies == 5) {HANG} {PLIES}")], "plyzero_play(0)"),
+        ([("#include", "#include <unistd.h>\n#include"), (PLIES, f"if (!action) pause(); {PLIES}")], "plyzero_play(0)"),
+    ],
+    ids=["start", "play", "without using the processor"],
+)
+def test_check_says_which_function_does_not_return(tmp_path: Path, monkeypatch, changes, words):
+    monkeypatch.setattr(native_game, "CALL_SECONDS", 0.2)
+    make_game(tmp_path, *changes)
+    is_refused(check(tmp_path), f"{words} of libconnect_four.so has not returned for 0.2 s in the state ([[")
+
+
+ENDED = "plyzero: code in C has called exit(), which has ended the process; plyzero check native_four:ConnectFour says "
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ([], 0, ""),
+        ([STDLIB, (PLIES, f"if (s->plies == 3) exit(0); {PLIES}")], 1, ENDED),
+        ([(PLIES, f"if (s->plies == 3) {CRASH} {PLIES}")], -signal.SIGSEGV, "Fatal Python error: Segmentation fault"),
+    ],
+    ids=["a good end", "exit(0)", "a fault"],
+)
+def test_a_process_that_rules_in_c_have_ended_is_no_success_and_says_so(tmp_path: Path, changes, code, words):
+    make_game(tmp_path, *changes)
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{tmp_path}", "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", PLAYED], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (code, "" if code else "False 0 1\n")
+    assert words in done.stderr
 
 
 @pytest.mark.parametrize(
