@@ -118,7 +118,7 @@ class GameRecords(NamedTuple):
     starts: NDArray[np.int64]
 
 
-@cached_njit
+@cached_njit(nogil=True)
 def play_on(
     trees: Trees, logits: NDArray[np.float32], wdl: NDArray[np.float32], records: GameRecords, fence: int, step: int
 ) -> int:

@@ -26,7 +26,7 @@ LEAF: Final = np.dtype([("node", "i4"), ("value", "f8")], align=True)
 """A leaf that waits for the network, and its value meanwhile, for the player who moves at the node above."""
 
 
-@cached_njit
+@cached_njit(nogil=True)
 def advance_all(trees: Trees, leaves: Records, logits: NDArray[np.float32], wdl: NDArray[np.float32]) -> int:
     """Advance every slot; return how many leaves wait for the network.
 

@@ -51,16 +51,21 @@ Implementation = tuple[Signature, Callable[[CPUContext, IRBuilder, Signature, Se
 def cached_njit(function: F) -> F: ...
 @typing.overload
 def cached_njit(*, inline: Literal["always"]) -> Callable[[F], F]: ...
-def cached_njit(function: Function | None = None, *, inline: Literal["never", "always"] = "never") -> Any:
+@typing.overload
+def cached_njit(*, nogil: Literal[True]) -> Callable[[F], F]: ...
+def cached_njit(
+    function: Function | None = None, *, inline: Literal["never", "always"] = "never", nogil: bool = False
+) -> Any:
     """Compile a kernel function, as `numba.njit` does, with a cache on disk keyed by the kernel's sources.
 
     inline: "always" inserts the function's body where it is called. What takes Trees is inlined: to copy and count so
     many arrays at every call takes longer than the search itself.
+    nogil:  whether other threads go on while it runs: of what calls the rules of a game, which may hang.
     """
     if function is None:
-        return functools.partial(cached_njit, inline=inline)
+        return functools.partial(cached_njit, inline=inline, nogil=nogil)
     jit: Any = numba.njit  # its types do not know the option that leaves out the wrapper for callers in C
-    dispatcher = jit(inline=inline, no_cfunc_wrapper=True)(function)
+    dispatcher = jit(inline=inline, nogil=nogil, no_cfunc_wrapper=True)(function)
     if hasattr(dispatcher, "py_func"):  # with NUMBA_DISABLE_JIT=1 it is the function itself
         source = Path(function.__code__.co_filename)
         keep(dispatcher, f"{source.stem}.{function.__qualname__}", kernel_digest(source), one_content=True)

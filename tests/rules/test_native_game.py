@@ -1,12 +1,15 @@
 """Rules in a shared library: those of the example are those of the included game, and what is wrong is said."""
 
+import ctypes
 import functools
+import itertools
 import os
 import pickle
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,11 +28,13 @@ from plyzero.run.replay import check_rules
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Uniform
 from plyzero.search.slots import search
 from plyzero.settings import SearchSettings, Settings
+from selfplay.games_in_play import GamesInPlay
 from tests.helpers import toys
 from tests.helpers.cli import plyzero, plyzero_process, refused
 from tests.helpers.compiling import COUNT_COMPILED
 from tests.helpers.dice import Race
 from tests.helpers.runs import SMALL, play_segment, records_by_seed, small_run
+from tests.helpers.surroundings import wait_until
 from tests.helpers.toys import CompiledHarvest, Counted
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -335,6 +340,30 @@ def test_check_says_which_function_does_not_return(tmp_path: Path, monkeypatch, 
     monkeypatch.setattr(native_game, "CALL_SECONDS", 0.2)
     make_game(tmp_path, *changes)
     is_refused(check(tmp_path), f"{words} of libconnect_four.so has not returned for 0.2 s in the state ([[")
+
+
+WAIT = "is_inside = 1; for (int i = 0; i < 5000 && !may_go_on; i++) usleep(1000); waited_in_vain |= !may_go_on;"
+
+
+def test_other_threads_go_on_while_self_play_is_in_rules_in_c(tmp_path: Path):
+    waiting = ("#include", "#include <unistd.h>\nvolatile int is_inside, may_go_on, waited_in_vain;\n#include")
+    make_game(tmp_path, waiting, (PLIES, f"{WAIT} {PLIES}"))
+    start = fresh(tmp_path)
+    is_inside, may_go_on, waited = (
+        ctypes.c_int.in_dll(start.load(), name) for name in ("is_inside", "may_go_on", "waited_in_vain")
+    )
+
+    def let_go() -> None:
+        wait_until(lambda: is_inside.value)
+        may_go_on.value = 1
+
+    thread = threading.Thread(target=let_go)
+    thread.start()
+    games = GamesInPlay(start, SETTINGS, seeds=itertools.count())
+    while not games.run(Uniform(7)):
+        pass
+    thread.join()
+    assert not waited.value
 
 
 ENDED = "plyzero: code in C has called exit(), which has ended the process; plyzero check native_four:ConnectFour says "
