@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
-import shlex
 import threading
 import time
 import uuid
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from plyzero.files import interval
 from plyzero.network.model_loader import ModelWatch
-from plyzero.ops.processes import HUNG_SECONDS, ending_if_hung
+from plyzero.ops.processes import ending_if_hung
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat, Rate, SparseLines
@@ -101,9 +100,6 @@ def run_worker(
             log_at += LOG_SECONDS
             log.info(f"%(state)s: {MADE}, %(full_positions_per_second)s/s, model %(model)s", fields)
 
-    why = f"a batch of games has not returned {HUNG_SECONDS:g} s after this worker was to stop"
-    if ":" in run.game.name:  # not one of the included games
-        why += f"; if its rules hang, this says which function: plyzero check {shlex.quote(run.game.name)}"
     with ReplayWriter(run, worker=name, incarnation=incarnation) as writer, watch:
         backpressure = Backpressure(run, writer)
         # of a run in a bucket the trainer may be on another machine, which does not see the journals of this one
@@ -111,7 +107,7 @@ def run_worker(
         games.refresh()
         log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, games.label)
         seconds = interval(run.root, REFRESH_SECONDS / 2)
-        beating, ending = repeating(look, seconds, name="heartbeat"), ending_if_hung(stop, why)
+        beating, ending = repeating(look, seconds, name="heartbeat"), ending_if_hung(stop, run.game.name)
         with beating as thread, ending as playing:
             while not (stop.is_set() or backpressure.done):
                 games.refresh()

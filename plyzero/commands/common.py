@@ -58,19 +58,31 @@ class BoundedOutput(io.TextIOBase):
         return len(text)
 
 
+FILTER: Final = f"""
+import os
+left = {MAX_OUTPUT}
+while read := os.read(0, 1 << 16):
+    os.write(1, read[:left])
+    if 0 < left <= len(read):
+        os.write(1, b"\\nplyzero: the code of the game prints without end; further output of C is dropped\\n")
+    left = max(0, left - len(read))
+"""
+"""The program that hands on at most MAX_OUTPUT bytes."""
+
+
 def bound_output_of_c() -> None:
     """Let what code in C prints, which knows no `sys.stdout`, reach this process's output only up to MAX_OUTPUT bytes.
 
     It goes through a process of its own, which hands on the last words of a process that a fault in C ends.
     """
-    if not (sys.stdout and sys.stderr) or sys.stdout is not sys.__stdout__:  # closed by the parent process, or a test
+    if sys.stdout is not sys.__stdout__ or not (
+        sys.stdout and sys.stderr
+    ):  # of a test, or closed by the parent process
         return
     sys.stdout.flush()
     outputs = [os.fdopen(os.dup(each), "w", buffering=1, errors="backslashreplace") for each in (1, 2)]
-    dropped = "plyzero: the code of the game prints without end; further output of C is dropped"
-    more = f"printf '\\n%s\\n' '{dropped}'; cat > /dev/null"
-    script = f"head -c {MAX_OUTPUT}; if [ $(head -c 1 | wc -c) = 1 ]; then {more}; fi"
-    filtering = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=outputs[0], process_group=0)
+    command = [sys.executable, "-I", "-S", "-c", FILTER]
+    filtering = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=outputs[0], process_group=0)
     assert filtering.stdin
     for each in (1, 2):
         os.dup2(filtering.stdin.fileno(), each)

@@ -114,6 +114,7 @@ def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None
     Raises UserError if another trainer works on this run.
     """
     from plyzero.network.model_loader import load_newest
+    from plyzero.ops.processes import ending_if_hung
     from plyzero.run.metrics import TRAINER, Heartbeat
     from plyzero.search.evaluators import Uniform
     from selfplay.games_in_play import GamesInPlay
@@ -135,11 +136,14 @@ def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None
             # without a first model what it needs, and later enough for 32 steps
             turn_positions = 32 * run.settings.trainer.batch_size / run.settings.trainer.replay_ratio
             wanted = max(trainer.missing_positions(), turn_positions)
-            with ReplayWriter(run, worker=TRAINER, incarnation=f"{fence:03x}{turn:05x}") as writer:
+            writing = ReplayWriter(run, worker=TRAINER, incarnation=f"{fence:03x}{turn:05x}")
+            with writing as writer, ending_if_hung(stop, run.game.name) as playing:
                 while writer.totals()["full_positions"] < wanted and not stop.is_set():
                     heartbeat.beat(trainer.describe_process("playing"))
                     evaluate = network or Uniform(run.game.start.num_actions)
-                    for finished in games.run(evaluate, fence=model[0], step=model[1]):
+                    with playing:
+                        found = games.run(evaluate, fence=model[0], step=model[1])
+                    for finished in found:
                         writer.add(finished)
 
         while not (stop.is_set() or trainer.reached()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -88,12 +89,15 @@ def ending_at_once(stop: threading.Event, *, code: int = 0) -> Iterator[None]:
 
 
 @contextmanager
-def ending_if_hung(stop: threading.Event, why: str) -> Iterator[threading.Lock]:
-    """Yield a lock to hold while code of others runs, such as rules, which may never return.
+def ending_if_hung(stop: threading.Event, game: str) -> Iterator[threading.Lock]:
+    """Yield a lock to hold while `game` is played, since its rules may never return.
 
-    If it is held HUNG_SECONDS after `stop` was set, end this process with exit code 1 and the sentence `why`. Nothing
-    that is in the journal is lost by that.
+    If it is held HUNG_SECONDS after `stop` was set, end this process with exit code 1 and a sentence. Nothing that is
+    in the journal is lost by that.
     """
+    why = f"the games have not gone on for {HUNG_SECONDS:g} s since this process was to stop"
+    if ":" in game:  # not one of the included games
+        why += f"; if its rules hang, this says which function: plyzero check {shlex.quote(game)}"
     lock, looks, pause = threading.Lock(), 0, HUNG_SECONDS / 20
 
     def look() -> None:

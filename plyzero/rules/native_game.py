@@ -214,8 +214,8 @@ def _compile_calls(library: Library) -> Rules:
                 "play": lambda s, action: call(s.ctypes, action),
             }
             rule = rules.get(name, lambda s, array: call(s.ctypes, array.ctypes))
-        dispatcher: Any = kernel(no_cfunc_wrapper=True)(rule)
-        keep_rule(dispatcher, rule, symbol).compile(signature)
+        dispatcher: Any = kernel(nogil=True, no_cfunc_wrapper=True)(rule)  # other threads go on if it hangs
+        keep_rule(dispatcher, rule, symbol, "nogil").compile(signature)
         dispatcher.disable_compile()
         return dispatcher
 

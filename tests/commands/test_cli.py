@@ -567,3 +567,31 @@ def test_closed_and_full_streams_cause_no_traceback(root: Path, command: str, co
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
     assert done.stderr == says
     assert done.returncode in (code, 0, 1) if "|" in command else done.returncode == code
+
+
+OF_C = """
+import ctypes, logging, sys
+from plyzero.commands.common import bound_output_of_c
+from plyzero.commands.roles import set_up_logging
+
+set_up_logging("text")
+bound_output_of_c()
+libc = ctypes.CDLL(None)
+for number in range(2):
+    for _ in range({lines}):
+        libc.puts(b"noise")
+    logging.info("line %d", number)
+print("last of Python", file=sys.stderr)
+libc.fflush(None)
+libc.abort()
+"""
+
+
+@pytest.mark.parametrize("lines", [20_000, 3])
+def test_what_c_prints_is_bounded_and_the_log_goes_on(tmp_path: Path, lines: int):
+    (tmp_path / "program.py").write_text(OF_C.format(lines=lines))
+    output = python(tmp_path / "program.py", code=-signal.SIGABRT).stdout
+    said = "the code of the game prints without end; further output of C is dropped"
+    assert output.count("noise\n") == (100_000 // 6 if lines > 3 else 6)
+    assert output.count(said) == (lines > 3)
+    assert [f"INFO root: line {number}" in output for number in range(2)] == [True, True]

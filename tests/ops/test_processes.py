@@ -32,13 +32,17 @@ def test_a_process_ends_at_once_while_it_starts_and_goes_on_afterwards(seconds: 
     assert (done.stdout, done.stderr) == (printed, "")
 
 
+HUNG_SAYS = (
+    "plyzero: the games have not gone on for 0.2 s since this process was to stop; if its rules hang, this says which "
+    "function: plyzero check mine:Game\n"
+)
 HUNG = """
 import ctypes, threading
 from plyzero.ops import processes
 
 processes.HUNG_SECONDS, stop = 0.2, threading.Event()
 stop.set()
-with processes.ending_if_hung(stop, "it hangs") as lock:
+with processes.ending_if_hung(stop, "mine:Game") as lock:
     if {hangs}:
         with lock:
             ctypes.CDLL(None).pause()
@@ -48,9 +52,7 @@ print("it has ended")
 """
 
 
-@pytest.mark.parametrize(
-    ("hangs", "code", "output"), [(True, 1, ("", "plyzero: it hangs\n")), (False, 0, ("it has ended\n", ""))]
-)
+@pytest.mark.parametrize(("hangs", "code", "output"), [(True, 1, ("", HUNG_SAYS)), (False, 0, ("it has ended\n", ""))])
 def test_a_process_that_is_to_stop_ends_although_code_of_others_never_returns(hangs: bool, code: int, output):
     done = python("-c", HUNG.format(hangs=hangs), code=code)
     assert (done.stdout, done.stderr) == output

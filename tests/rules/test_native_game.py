@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -345,7 +346,14 @@ def test_check_says_which_function_does_not_return(tmp_path: Path, monkeypatch, 
 WAIT = "is_inside = 1; for (int i = 0; i < 5000 && !may_go_on; i++) usleep(1000); waited_in_vain |= !may_go_on;"
 
 
-def test_other_threads_go_on_while_self_play_is_in_rules_in_c(tmp_path: Path):
+def play_a_game(start: Game) -> None:
+    games = GamesInPlay(start, SETTINGS, seeds=itertools.count())
+    while not games.run(Uniform(7)):
+        pass
+
+
+@pytest.mark.parametrize("call", [play_a_game, lambda start: start.play(3)], ids=["self-play", "Python"])
+def test_other_threads_go_on_while_rules_in_c_run(tmp_path: Path, call: Callable[[Game], object]):
     waiting = ("#include", "#include <unistd.h>\nvolatile int is_inside, may_go_on, waited_in_vain;\n#include")
     make_game(tmp_path, waiting, (PLIES, f"{WAIT} {PLIES}"))
     start = fresh(tmp_path)
@@ -359,9 +367,7 @@ def test_other_threads_go_on_while_self_play_is_in_rules_in_c(tmp_path: Path):
 
     thread = threading.Thread(target=let_go)
     thread.start()
-    games = GamesInPlay(start, SETTINGS, seeds=itertools.count())
-    while not games.run(Uniform(7)):
-        pass
+    call(start)
     thread.join()
     assert not waited.value
 
@@ -441,6 +447,27 @@ def test_a_library_that_cannot_be_used_is_refused_in_one_sentence(tmp_path: Path
 def test_a_rule_in_the_class_of_a_native_game_is_refused():
     with pytest.raises(TypeError, match="a native game has its rules in the library, so remove legal"):
         type("Mixed", (NativeGame,), {"legal": lambda s, mask: None})
+
+
+@pytest.mark.slow
+def test_a_worker_whose_rules_in_c_hang_ends_when_it_is_asked_to(tmp_path: Path):
+    hang = f'if (!access("hang", F_OK)) {{ puts("in a loop"); fflush(stdout); {HANG} }}'
+    make_game(tmp_path, ("#include", "#include <stdio.h>\n#include <unistd.h>\n#include"), (PLIES, f"{hang} {PLIES}"))
+    command = [sys.executable, "-m", "plyzero", "selfplay", "--run", "r", "--game", "native_four:ConnectFour"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    log = tmp_path / "log"
+    with log.open("w") as output:
+        worker = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        wait_until(lambda: " plays native_four:ConnectFour" in log.read_text(), alive=worker)
+        (tmp_path / "hang").touch()
+        wait_until(lambda: "in a loop" in log.read_text(), alive=worker)
+        worker.terminate()
+        assert worker.wait(100) == 1
+    finally:
+        worker.kill()
+    said = "plyzero: the games have not gone on for 8 s since this process was to stop; if its rules hang, this says "
+    assert f"{said}which function: plyzero check native_four:ConnectFour\n" in log.read_text()
 
 
 @pytest.mark.slow
