@@ -10,8 +10,9 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -88,27 +89,43 @@ def ending_at_once(stop: threading.Event, *, code: int = 0) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def ending_if_hung(stop: threading.Event, game: str) -> Iterator[threading.Lock]:
-    """Yield a lock to hold while `game` is played, since its rules may never return.
+class Calls:
+    """Calls of code of others, which may never return: each is a `with` block.
 
-    If it is held HUNG_SECONDS after `stop` was set, end this process with exit code 1 and a sentence. Nothing that is
-    in the journal is lost by that.
+    is_in:   whether one has not returned yet.
+    longest: time that the longest of those took that have returned, in seconds.
     """
+
+    def __init__(self) -> None:
+        self.is_in, self.longest, self._began = False, 0.0, 0.0
+
+    def __enter__(self) -> None:
+        self.is_in, self._began = True, time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self.is_in, self.longest = False, max(self.longest, time.monotonic() - self._began)
+
+
+@contextmanager
+def ending_if_hung(stop: threading.Event, game: str) -> Iterator[Calls]:
+    """Yield the calls in which `game` is played. The rules of a game that is not included may never return.
+
+    If a call has not returned HUNG_SECONDS after `stop` was set, or three times what the longest took, end this process
+    with exit code 1 and a sentence. Nothing that is in the journal is lost by that.
+    """
+    calls, looks, pause = Calls(), 0, HUNG_SECONDS / 20
     why = f"the games have not gone on for {HUNG_SECONDS:g} s since this process was to stop"
-    if ":" in game:  # not one of the included games
-        why += f"; if its rules hang, this says which function: plyzero check {shlex.quote(game)}"
-    lock, looks, pause = threading.Lock(), 0, HUNG_SECONDS / 20
+    why += f"; if its rules hang, this says which function: plyzero check {shlex.quote(game)}"
 
     def look() -> None:
         nonlocal looks
-        looks += stop.is_set() and lock.locked()
-        if looks > 20:  # they are counted, since a suspended process makes none
+        looks += stop.is_set() and calls.is_in
+        if looks * pause > max(HUNG_SECONDS, 3 * calls.longest):  # they are counted: a suspended process makes none
             print(f"plyzero: {why}", file=sys.stderr, flush=True)
             os._exit(1)
 
-    with repeating(look, pause, name="hung"):
-        yield lock
+    with repeating(look, pause, name="hung") if ":" in game else nullcontext():
+        yield calls
 
 
 def start_beside(*arguments: str) -> None:

@@ -42,12 +42,11 @@ from plyzero.ops import processes
 
 processes.HUNG_SECONDS, stop = 0.2, threading.Event()
 stop.set()
-with processes.ending_if_hung(stop, "mine:Game") as lock:
-    if {hangs}:
-        with lock:
+with processes.ending_if_hung(stop, "mine:Game") as calls:
+    with calls:
+        if {hangs}:
             ctypes.CDLL(None).pause()
-    else:
-        lock.acquire(), lock.release(), threading.Event().wait(0.5)
+    threading.Event().wait(0.5)
 print("it has ended")
 """
 
