@@ -152,7 +152,7 @@ class BucketPath(PosixPath):
 
         text = str(error)
         if "NoSuchBucket" in text:
-            return OSError(errno.ENODEV, f"there is no bucket {self.parts[1]}; create it first", str(self))
+            return OSError(errno.EINVAL, f"there is no bucket {self.parts[1]}; create it first", str(self))
         if isinstance(error, FileNotFoundError):
             return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
         if isinstance(error, AlreadyExistsError):

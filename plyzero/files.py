@@ -67,7 +67,8 @@ def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bo
         else:
             _rename_to_new(temporary, path)
     except BaseException as error:
-        _unlink(temporary)
+        with suppress(OSError):  # the trainer removes it later
+            _unlink(temporary)
         if isinstance(error, OSError) and error.errno is not None:
             error.filename, error.filename2 = str(path), None  # the name that the user knows
         raise
@@ -132,7 +133,7 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe must not block
     except OSError as error:
-        if error.errno in NO_FILE:
+        if error.errno in NO_FILE and not _may_be_file(path):
             raise UnreadableError(errno.EINVAL, "not a file", str(path)) from error
         raise
     try:
@@ -143,6 +144,14 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
             yield file, found.st_size
     finally:
         os.close(descriptor)
+
+
+def _may_be_file(path: Path) -> bool:
+    """Return whether a path that cannot be opened may be a regular file, of a volume that has gone for a while."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError as error:
+        return error.errno != errno.ELOOP
 
 
 def rename(path: Path, name: Path) -> None:

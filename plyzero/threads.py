@@ -7,6 +7,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from plyzero.errors import UserError
+from plyzero.volume_errors import explain, is_transient
+
 log = logging.getLogger(__name__)
 
 _errors: dict[str, BaseException] = {}  # by the name of a thread that an error has ended
@@ -20,12 +23,14 @@ class Thread(threading.Thread):
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """Do the work. Whatever it raises is logged with its traceback."""
+        """Do the work. Whatever it raises is logged, an error of the volume as a sentence, others with a traceback."""
         try:
             super().run()
         except BaseException as error:
             self.error = _errors[self.name] = error
-            log.exception("the thread %s of this process has ended", self.name)
+            is_known = isinstance(error, UserError) or (isinstance(error, OSError) and error.errno is not None)
+            text, info = (f": {error}", None) if is_known else ("", error)
+            log.error("the thread %s of this process has ended%s", self.name, text, exc_info=info)
 
     def check(self) -> None:
         """Raise the error that ended the thread, if one did."""
@@ -42,12 +47,22 @@ def start_thread(work: Callable[..., object], *arguments: object, name: str) -> 
 
 @contextmanager
 def repeating(work: Callable[[], object], seconds: float, *, name: str) -> Iterator[Thread]:
-    """Do `work` in a thread, again and again after a pause of `seconds`, until the block ends."""
+    """Do `work` in a thread, again and again after a pause of `seconds`, until the block ends.
+
+    A transient error of the volume is logged, and the work is done again.
+    """
     ended = threading.Event()
 
     def repeat() -> None:
+        logged = ""
         while not ended.wait(seconds):
-            work()
+            try:
+                work()
+            except OSError as error:
+                if not is_transient(error):
+                    raise
+                if logged != (logged := explain(error)):
+                    log.warning("%s: %s; will try again", name, logged)
 
     thread = start_thread(repeat, name=name)
     try:

@@ -21,16 +21,13 @@ NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, e
 NO_LOCKS: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF}
 """Error numbers of a volume that does not support locks. NFS, mounted to be read only, has EBADF."""
 
-TRANSIENT: Final = {
-    *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EINTR, errno.EBUSY),
-    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOTCONN),
-    *([errno.EREMOTEIO] if hasattr(errno, "EREMOTEIO") else []),  # not on macOS
-    *(errno.ENOSPC, errno.EDQUOT),  # the trainer makes room by removing old files
+FINAL: Final = {
+    *(errno.ENOENT, errno.EEXIST),  # which say what is there
+    *(errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.EBADF, errno.EXDEV),
+    *(errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP),
 }
-"""Error numbers of transient errors: the volume or the system is likely to recover by itself."""
-
-TRANSIENT_WRITES: Final = TRANSIENT | {errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS}
-"""Error numbers of writing that are transient, or end when a person gives a permission."""
+"""Error numbers that mean the same however long a process waits. Every other error of a volume is transient: the volume
+recovers, the trainer makes room, or a person gives a permission."""
 
 NO_FILE: Final = {errno.ELOOP, errno.ENXIO, errno.ENODEV}
 """Error numbers of opening what is not a regular file: a loop of symbolic links, a socket, a device."""
@@ -41,6 +38,11 @@ MAX_PAUSE: Final = 30.0
 Result = TypeVar("Result")
 
 log = logging.getLogger(__name__)
+
+
+def is_transient(error: OSError) -> bool:
+    """Return whether to wait until an error of the volume is over."""
+    return not isinstance(error, UnreadableError) and error.errno is not None and error.errno not in FINAL
 
 
 class UnreadableError(OSError):
@@ -68,10 +70,8 @@ def explain(error: OSError) -> str:
     return f"{reason}: {path} is owned by uid {owner}, mode {mode:04o}; this process runs as uid {os.geteuid()}"
 
 
-def retry(
-    read: Callable[[], Result], what: str, *, seconds: float = 60.0, errors: Collection[int] = TRANSIENT
-) -> Result:
-    """Return what `read` returns. After one of `errors`, each logged once, it is called again, for `seconds`.
+def retry(read: Callable[[], Result], what: str, *, seconds: float = 60.0) -> Result:
+    """Return what `read` returns. After transient errors, each logged once, it is called again, for `seconds`.
 
     Raises the last error after that time, and any other error at once.
     """
@@ -80,7 +80,7 @@ def retry(
         try:
             return read()
         except OSError as error:
-            if error.errno not in errors or seconds <= 0:
+            if not is_transient(error) or seconds <= 0:
                 raise
             if logged != (logged := explain(error)):
                 log.warning("%s: %s; will try again", what, logged)
@@ -98,11 +98,11 @@ def wait_for(read: Callable[[], Result], what: str) -> Result:
         try:
             return read()
         except UserError as error:
-            if isinstance(error.__cause__, OSError) and error.__cause__.errno in TRANSIENT_WRITES:
+            if isinstance(error.__cause__, OSError) and is_transient(error.__cause__):
                 raise error.__cause__ from None
             raise
 
-    return retry(attempt, what, seconds=math.inf, errors=TRANSIENT_WRITES)
+    return retry(attempt, what, seconds=math.inf)
 
 
 class _FileError(NamedTuple):

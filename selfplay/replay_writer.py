@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import threading
 import time
@@ -15,18 +14,11 @@ from plyzero.run.liveness import GONE_SECONDS
 from plyzero.run.records import Games, JournalName, find_valid
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
 from plyzero.threads import Thread
-from plyzero.volume_errors import TRANSIENT_WRITES, explain
+from plyzero.volume_errors import explain, is_transient
 
 BUFFER_POSITIONS: Final = 16_384  # waiting to be journaled; with more the worker pauses
 SEAL_BYTES: Final = 1 << 26  # in memory, at which a segment is sealed, however few positions it has
 MAX_GAME_BYTES: Final = 1 << 27  # in memory; the trainer reads no segment with an array of twice that size
-TRANSIENT_ERRORS: Final = {
-    *TRANSIENT_WRITES,
-    errno.EEXIST,
-    errno.ENOENT,  # over FUSE also of an open journal that another mount has renamed
-}
-"""Error numbers after which the thread tries again, without dropping a game."""
-
 LISTING_SECONDS: Final = 60.0  # for which a directory may be listed without a new file, as over NFS
 CLOSING_SECONDS: Final = 10.0  # for which the last games are tried when the worker ends and the volume has an error
 
@@ -67,7 +59,7 @@ class ReplayWriter:
         try:
             self._open_journal()
         except OSError as error:  # the thread reports a transient one, and tries again
-            if error.errno not in TRANSIENT_ERRORS:
+            if not _passes(error):
                 raise
         self._thread.start()
         return self
@@ -119,7 +111,7 @@ class ReplayWriter:
                 self.write_error = None
                 pause = 0.0 if self._waiting else 0.1
             except OSError as error:
-                if error.errno not in TRANSIENT_ERRORS or (self._closing and seconds_left <= 0):
+                if not _passes(error) or (self._closing and seconds_left <= 0):
                     raise
                 pause = 1.0
                 if self.write_error is None:
@@ -291,6 +283,15 @@ class ReplayWriter:
 
     def _journal_name(self, sequence: int) -> JournalName:
         return JournalName(self._worker, self._incarnation, sequence)
+
+
+def _passes(error: OSError) -> bool:
+    """Return whether the thread tries again, without dropping a game.
+
+    The directories were there when the worker started: without them the volume is not mounted. Over FUSE an open
+    journal that another mount has renamed does not exist either.
+    """
+    return is_transient(error) or isinstance(error, FileExistsError | FileNotFoundError)
 
 
 def _fault(games: Games, run: Run) -> str | None:

@@ -23,10 +23,20 @@ def test_a_thread_that_an_error_ends_is_reported(run: Run, caplog: pytest.LogCap
     sentence = "its thread models has ended with OSError: [Errno 24] Too many open files; restart the process"
     assert f"w0.00000001: {sentence}" in " ".join(shown("status", "--run", str(run.root)).split())
     (record,) = caplog.records
-    assert (record.levelno, record.message) == (logging.ERROR, "the thread models of this process has ended")
-    assert (record.exc_info or ())[1] is thread.error
+    says = "the thread models of this process has ended: [Errno 24] Too many open files"
+    assert (record.levelno, record.message, record.exc_info) == (logging.ERROR, says, None)
     with pytest.raises(OSError, match="Too many open files"):
         thread.check()
+
+
+def test_the_log_has_the_traceback_of_a_mistake_that_ends_a_thread(caplog: pytest.LogCaptureFixture):
+    thread = start_thread(lambda: [][0], name="models")
+    thread.join()
+    (record,) = caplog.records
+    assert (record.message, (record.exc_info or ())[1]) == (
+        "the thread models of this process has ended",
+        thread.error,
+    )
 
 
 def test_a_thread_does_its_work_and_keeps_no_process_alive():

@@ -15,7 +15,7 @@ from plyzero.ops.doctor import examine
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import create_run, to_path
 from plyzero.testing import VolumeContract
-from plyzero.volume_errors import NO_LOCKS, TRANSIENT, explain
+from plyzero.volume_errors import NO_LOCKS, explain, is_transient
 from tests.helpers.buckets import SLOW_SECONDS, Proxy, connected, new_prefix, s3_server
 
 MOST = 1 << 20
@@ -124,7 +124,7 @@ def test_a_store_that_keeps_refusing_is_an_error_that_may_pass(proxy: Proxy):
     for ask in (lambda: write_file(path, b"a"), lambda: content_of(path), lambda: list_names(path.parent), path.exists):
         with pytest.raises(OSError, match=r"no proper answer from .*503 Service Unavailable") as error:
             ask()
-        assert error.value.errno in TRANSIENT
+        assert is_transient(error.value)
 
 
 def test_half_an_answer_is_never_taken_for_the_content(proxy: Proxy):
@@ -142,7 +142,7 @@ def test_a_store_that_is_too_slow_is_an_error_that_may_pass(proxy: Proxy, monkey
     proxy.fault = lambda method, path: "slow"
     with pytest.raises(OSError, match="no proper answer") as error:
         content_of(new_prefix() / "a")
-    assert error.value.errno in TRANSIENT
+    assert is_transient(error.value)
 
 
 def test_a_store_that_ignores_the_condition_is_refused(proxy: Proxy):

@@ -31,7 +31,7 @@ from plyzero.run.models import CONFIRMED, list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName
 from plyzero.threads import repeating
-from plyzero.volume_errors import TRANSIENT_WRITES, FileErrors, retry, wait_for
+from plyzero.volume_errors import FileErrors, retry, wait_for
 from trainer.data_parallel import Ranks, check_devices
 from trainer.diagnosis.diagnostics import HELD_OUT, Diagnostics
 from trainer.export import ExportError, describe_model, export, is_finite, make_forms
@@ -308,7 +308,7 @@ class Trainer(Learner):
         saved.
         """
         done = self.reached()
-        retry(self.save, "trainer/", seconds=SAVE_SECONDS, errors=TRANSIENT_WRITES)
+        retry(self.save, "trainer/", seconds=SAVE_SECONDS)
         if (done or not self._is_first) and self._has_unpublished_steps():
             self.publish(is_saved=True)
         last = {**self.describe_process("stopped"), "done": done}

@@ -6,7 +6,6 @@ is read then. A segment that cannot be read at the moment is neither: it is wait
 
 from __future__ import annotations
 
-import errno
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +15,7 @@ from plyzero.files import list_names, move
 from plyzero.run.directory import Run
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName, read_segment
-from plyzero.volume_errors import TRANSIENT, FileErrors, retry
+from plyzero.volume_errors import FileErrors, retry
 
 GAP_SECONDS: Final = 60.0  # for a missing segment to appear: over NFS a directory may show a later one first
 TRIES: Final = 3  # attempts to read a segment, one per poll, before it is moved to quarantine
@@ -83,8 +82,7 @@ class ReplayReader:
     def read_again(self, name: SegmentName) -> Games:
         """Return the games of a segment that was read before; an error of the volume has a minute to pass."""
         path = self._run.segments / str(name)
-        errors = TRANSIENT | {errno.EACCES, errno.EPERM}
-        return retry(lambda: read_segment(path, self._run.game, run_id=self._run.id), path.name, errors=errors)
+        return retry(lambda: read_segment(path, self._run.game, run_id=self._run.id), path.name)
 
     @property
     def read_error(self) -> str | None:

@@ -22,13 +22,6 @@ from plyzero.ops.processes import note_signal
 from plyzero.threads import start_thread
 from plyzero.volume_errors import explain
 
-VOLUME_ERRORS = {
-    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT),
-    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL),
-    *(errno.EIO, errno.ENODEV),
-}
-"""File-system errors that the user can fix. They are shown as one sentence, without a traceback."""
-
 USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 """The error of a wrong command line; which module defines it depends on the version of typer."""
 
@@ -145,13 +138,12 @@ def main() -> None:
         _exit(error, 1)
     except MemoryError as error:
         _exit(f"not enough memory; use fewer games, simulations or channels ({error or 'nothing is left'})", 1)
-    except BrokenPipeError:  # the reader of the output has ended
-        _discard_output()
-        sys.exit(1)
     except OSError as error:
-        if error.errno not in VOLUME_ERRORS:
+        if error.errno is None:  # of no call of the system
             raise
         _discard_output()
+        if error.errno == errno.EPIPE and not error.filename:  # the reader of the output has ended
+            sys.exit(1)
         _exit(f"cannot use {error.filename or 'the output or the volume'}: {explain(error)}", 2)
     except KeyboardInterrupt:
         code = 130

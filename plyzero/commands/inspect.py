@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,11 +60,13 @@ def status(
     from plyzero.ops.status import snapshot
     from plyzero.run.directory import read_run
     from plyzero.run.liveness import watch_run
+    from plyzero.volume_errors import wait_for
 
     opened, console = read_run(run), make_console()
     monitor = watch_run(opened)  # a single reading of the heartbeats does not show which processes are alive
     while True:
-        found = snapshot(opened, monitor)
+        look = partial(snapshot, opened, monitor)
+        found = wait_for(look, str(run)) if watch else look()
         if as_json:
             print(json.dumps(found), flush=True)
         else:

@@ -20,6 +20,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -96,9 +97,10 @@ class Journal:
             self._descriptor, self._size = held, os.fstat(held).st_size
             files.rename(unfinished, self._path)
         except BaseException:
-            files.remove(unfinished)
             if held is not None:
                 os.close(held)
+            with suppress(OSError):  # the trainer removes it later
+                files.remove(unfinished)
             raise
 
     def append(self, games: Games) -> None:

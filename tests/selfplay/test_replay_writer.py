@@ -194,16 +194,16 @@ def test_a_lasting_error_ends_the_store_and_is_raised_everywhere(run: Run, monke
         try:
             return writer.is_full
         except OSError as error:
-            return error.errno == errno.ENXIO
+            return error.errno == errno.EINVAL
 
     writer = ReplayWriter(run, **WRITER)
-    with pytest.raises(OSError, match="No such device or address"), writer:  # noqa: PT012
+    with pytest.raises(OSError, match="Invalid argument"), writer:  # noqa: PT012
         writer.add(games[0])
         until(lambda: journaled(run) == 1)
-        disk.error = errno.ENXIO
+        disk.error = errno.EINVAL
         writer.add(games[1])
         until(ended)
-        with pytest.raises(OSError, match="No such device or address"):
+        with pytest.raises(OSError, match="Invalid argument"):
             writer.add(games[1])
     assert disk.failed == 1  # it has not tried again
     assert journaled(run) == 1
@@ -213,13 +213,13 @@ def test_an_error_of_the_worker_itself_is_not_hidden_by_one_of_the_store(run: Ru
     disk = Disk(monkeypatch, "pwrite")
     with pytest.raises(ZeroDivisionError), ReplayWriter(run, **WRITER) as writer:  # noqa: PT012
         writer.add(finished(run, 1)[0])
-        disk.error = errno.ENXIO
+        disk.error = errno.EINVAL
         raise ZeroDivisionError
 
 
 def test_a_volume_that_cannot_be_written_is_found_at_the_start(run: Run, monkeypatch: pytest.MonkeyPatch):
-    Disk(monkeypatch, "pwrite").error = errno.ENXIO
-    with pytest.raises(OSError, match="No such device"), ReplayWriter(run, **WRITER):
+    Disk(monkeypatch, "pwrite").error = errno.EINVAL
+    with pytest.raises(OSError, match="Invalid argument"), ReplayWriter(run, **WRITER):
         pass
 
 
@@ -287,7 +287,7 @@ def test_a_game_too_large_for_a_segment_is_refused(run: Run, monkeypatch: pytest
     assert (sealed(run), writer.refused_games) == (ids(games[:2]), 1)
 
 
-PASSING = ("EIO", "EACCES", "EMFILE", "ENOMEM", "ESTALE", "ENOTCONN", "ENOSPC", "EDQUOT", "EROFS")
+PASSING = ("EIO", "EACCES", "EHOSTDOWN", "ENOSPC", "ENOENT")  # tests/test_volume_errors.py tries all
 
 
 @pytest.mark.parametrize("name", PASSING)
