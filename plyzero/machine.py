@@ -1,30 +1,81 @@
-"""The CPU cores and the memory that a process may use on this machine."""
+"""The CPU cores and the memory that a process may use on this machine, and what says so.
+
+A quota may be set for any cgroup that a process is in: of its container, of a service of systemd, of a job of Slurm.
+The smallest one counts.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path("/sys/fs/cgroup")
+"""Where the cgroups of version 2 are, or those of version 1 by their controllers."""
+
+OWN: Final = Path("/proc/self/cgroup")
+"""The file that names the cgroups of this process."""
 
 
-def usable_memory(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return how many bytes of memory this machine has, or its container may use."""
-    found = 1 << 33  # where the system does not report it
+class Share(NamedTuple):
+    """How much of something a process may use, and what says so, as the end of a sentence."""
+
+    amount: int
+    says: str
+
+
+def usable_memory(cgroup: Path = ROOT, own: Path = OWN) -> int:
+    """Return how many bytes of memory this machine has, or a cgroup of this process may use."""
+    return find_memory(cgroup, own).amount
+
+
+def usable_cores(cgroup: Path = ROOT, own: Path = OWN) -> int:
+    """Return how many CPU cores this process may use, by its affinity and by the CPU quotas of its cgroups."""
+    return find_cores(cgroup, own).amount
+
+
+def find_memory(cgroup: Path = ROOT, own: Path = OWN) -> Share:
+    """Return what `usable_memory` returns, with its source."""
+    found = Share(1 << 33, "assumed")  # where the system does not report it
     with suppress(OSError, ValueError):  # another system
-        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for file in ("memory.max", "memory/memory.limit_in_bytes"):  # cgroup version 2, version 1
-        with suppress(OSError, ValueError):  # no such cgroup, or a limit of "max"
-            return min(found, int((cgroup / file).read_text()))
+        found = Share(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), "that of this machine")
+    for directory in _cgroups("memory", cgroup, own):
+        for file in ("memory.max", "memory.limit_in_bytes"):  # version 2, version 1
+            with suppress(OSError, ValueError):  # no such cgroup, or a limit of "max"
+                limit = Share(int((directory / file).read_text()), f"by the limit of {directory}")
+                found = min(found, limit, key=lambda share: share.amount)
     return found
 
 
-def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return how many CPU cores this process may use, by its affinity and by the CPU quota of its container."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1  # not on macOS
-    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):  # cgroup version 2, version 1
-        try:
-            quota, period = " ".join((cgroup / file).read_text() for file in files).split()
-            return max(1, min(cores, int(quota) // int(period))) if int(quota) > 0 else cores
-        except (OSError, ValueError):  # no such cgroup, or a quota of "max"
-            continue
+def find_cores(cgroup: Path = ROOT, own: Path = OWN) -> Share:
+    """Return what `usable_cores` returns, with its source."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = Share(len(os.sched_getaffinity(0)), "by the affinity of this process")
+    else:  # macOS
+        cores = Share(os.cpu_count() or 1, "those of this machine")
+    smallest = float(cores.amount)
+    for directory in _cgroups("cpu", cgroup, own):
+        for files in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):  # version 2, version 1
+            with suppress(OSError, ValueError):  # no such cgroup, or a quota of "max"
+                quota, period = map(int, " ".join((directory / file).read_text() for file in files).split())
+                if 0 < quota < smallest * period:
+                    smallest = quota / period
+                    cores = Share(max(1, int(smallest)), f"by the quota of {directory}, {smallest:g} cores")
     return cores
+
+
+def _cgroups(controller: str, cgroup: Path, own: Path) -> Iterator[Path]:
+    """Yield the directories of the cgroups of this process, from its own up to the root, for each version."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:  # another system
+        lines = []
+    inner = {controller: Path(), "": Path()}  # of version 2, and what a container sees of its own without a namespace
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        for name in {controller, ""}.intersection(controllers.split(",")):
+            inner[name] = Path() if ".." in path else Path(path.lstrip("/"))
+    for root, path in ((cgroup / controller, inner[controller]), (cgroup / "unified", inner[""]), (cgroup, inner[""])):
+        yield from (root / each for each in (path, *path.parents))

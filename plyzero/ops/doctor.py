@@ -30,7 +30,7 @@ from plyzero.files import (
     watch_directory,
     write_file,
 )
-from plyzero.machine import usable_cores, usable_memory
+from plyzero.machine import find_cores, find_memory
 from plyzero.run.directory import read_run
 from plyzero.settings import Settings
 from plyzero.volume_errors import NO_LINKS, NO_LOCKS
@@ -71,7 +71,7 @@ def examine(run: Path | None) -> Iterator[Finding]:
         "packages": partial(_installed, ("numpy", "numba", "zarr"), "failure", "install plyzero again"),
         "networks": _networks,
         "training": partial(_installed, ("torch", "onnx"), "warning", advice),
-        "cores": lambda: ("ok", f"{usable_cores()} usable"),
+        "cores": _cores,
         "memory": _memory,
     }
     for name, probe in machine.items():
@@ -131,8 +131,14 @@ def _networks() -> ProbeResult:
     return "ok", f"onnxruntime {onnxruntime.__version__} ({', '.join(providers)}): networks run on {device}"
 
 
+def _cores() -> ProbeResult:
+    cores = find_cores()
+    return "ok", f"{cores.amount} usable, {cores.says}"
+
+
 def _memory() -> ProbeResult:
-    found = f"{usable_memory() / (1 << 30):.1f} GB"
+    memory = find_memory()
+    found = f"{memory.amount / (1 << 30):.1f} GB, {memory.says}"
     if "SC_AVPHYS_PAGES" not in os.sysconf_names:  # macOS
         return "ok", found
     unused = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES") / (1 << 30)
