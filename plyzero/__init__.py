@@ -3,7 +3,7 @@
 What a program imports from here are the public names in `__all__`. Each folder answers one question and imports only
 from the folders above it in this table:
 
-bucket, errors, files, lines, machine, setting_types, settings, threads, volume_errors  what every folder uses
+bucket, errors, files, lines, machine, pulse, setting_types, settings, threads, volume_errors  what every folder uses
 rules                                                                    What is a game?
 run                                                                      What is on the volume?
 search                                                                   How does it choose a move?

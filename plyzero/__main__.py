@@ -4,9 +4,16 @@ import os
 import signal
 import sys
 
+from plyzero.pulse import answer
+
 
 def main() -> None:
-    """Run the command line. Ctrl-C while it is still imported ends the process with one sentence as well."""
+    """Run the command line. Ctrl-C while it is still imported ends the process with one sentence as well.
+
+    The health check of a container is answered before it is imported.
+    """
+    if sys.argv[1:2] == ["health"] and (code := answer(sys.argv[2:])) is not None:
+        sys.exit(code)
     is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_default:  # an exception could be lost, or become another one, in what is imported
         signal.signal(signal.SIGINT, _end)

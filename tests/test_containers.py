@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +12,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plyzero.machine import usable_cores
-from plyzero.ops.status import find_stalled_process
-from plyzero.run.metrics import Heartbeat
 from plyzero.settings import RENAMED, Settings
 from tests.helpers.cli import parsed
 
@@ -95,48 +91,6 @@ def test_one_service_builds_each_image_so_that_no_build_replaces_the_image_of_ru
         assert "build" not in services.get(each.get("extends", {}).get("service"), {})  # it would be inherited
     builds = [each["image"] for each in services.values() if "build" in each]
     assert sorted(builds) == sorted({each["image"] for each in services.values()})
-
-
-@pytest.mark.parametrize(
-    ("files", "cores"),
-    [
-        ({"cpu.max": "150000 100000\n"}, 1),
-        ({"cpu.max": "50000 100000\n"}, 1),
-        ({"cpu.max": "max 100000\n"}, None),
-        ({"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
-        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
-        ({}, None),
-    ],
-)
-def test_the_quota_of_a_container_counts_and_not_the_cores_of_its_host(tmp_path: Path, files: dict, cores: int | None):
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert usable_cores(tmp_path) == (cores or len(os.sched_getaffinity(0)))
-
-
-def test_a_process_is_healthy_while_its_heartbeat_moves(tmp_path: Path):
-    says = "no process of this run is running on this host (here)"
-    assert find_stalled_process(tmp_path, within=0, host="here") == says
-    worker = Heartbeat(tmp_path / "w.1.json")
-    worker.beat({"role": "selfplay", "state": "playing"})
-    assert find_stalled_process(tmp_path, within=0.3) == "w.1 has made no progress for 0 s"
-    assert "on this host (elsewhere)" in str(find_stalled_process(tmp_path, within=0.3, host="elsewhere"))
-    again = Heartbeat(tmp_path / "w.2.json")  # the same container, started again
-    stop = threading.Event()
-
-    def beat() -> None:
-        while not stop.wait(0.05):
-            again.beat({"role": "selfplay", "state": "playing"}, force=True)
-
-    beating = threading.Thread(target=beat)
-    beating.start()
-    assert find_stalled_process(tmp_path, within=60) is None
-    stop.set()
-    beating.join()
-    again.beat({"role": "selfplay", "state": "stopped"}, force=True)
-    worker.beat({"role": "selfplay", "state": "stopped"}, force=True)
-    assert "no process of" in str(find_stalled_process(tmp_path, within=0.3))
 
 
 def docker(*arguments: str, given: str = "") -> str:

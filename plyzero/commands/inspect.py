@@ -130,17 +130,21 @@ def health(
     ] = 15.0,
     scratch: Scratch = None,
 ) -> None:
-    """Check whether the process on this host is making progress; exit 1 if not. For a container's health check.
+    """Check whether the process of this container is making progress; exit 1 if not. For its health check.
 
-    Of a run in a bucket this reads the directory --scratch alone, so a store that does not answer stops no process.
+    It reads one file outside the run, so a volume or a store that does not answer stops no process.
     """
-    from plyzero.ops.status import find_stalled_process
-    from plyzero.run.directory import check_scratch, local_directory
+    from plyzero.pulse import find_stalled
+    from plyzero.run.directory import check_scratch
 
     check_scratch(run, scratch)
-    if scratch is None and not (run / "run.toml").exists():
-        raise UserError(f"{run} is not a run directory: it has no run.toml")
-    if problem := find_stalled_process(local_directory(run, scratch) / "workers", within=within):
+    try:
+        problem = find_stalled(str(run), within)
+    except FileNotFoundError:
+        if scratch is None and not (run / "run.toml").exists():
+            raise UserError(f"{run} is not a run directory: it has no run.toml") from None
+        problem = "no process of this run is running in this container"
+    if problem:
         raise FailedError(problem)
     print("ok")
 

@@ -1,12 +1,9 @@
-"""The state of a run: its files, its processes, which process waits for what, and whether those of a host progress."""
+"""The state of a run: its files, its processes, and which process waits for what."""
 
 from __future__ import annotations
 
 import math
-import socket
-import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypedDict
 
 from plyzero.errors import plain
@@ -16,7 +13,7 @@ from plyzero.ops.summary import describe_games, summarize
 from plyzero.run.budget import describe_end
 from plyzero.run.directory import RunDirectory
 from plyzero.run.liveness import ALIVE, Liveness, LivenessMonitor
-from plyzero.run.metrics import TRAINER, Beat, last_lines, number, read_heartbeats
+from plyzero.run.metrics import TRAINER, Beat, last_lines, number
 from plyzero.run.models import list_models
 from plyzero.settings import StoreSettings
 
@@ -167,31 +164,3 @@ def balance(processes: Sequence[Process], *, ratio: float) -> dict[str, float] |
 
 def _with_role(processes: Sequence[Process], role: str) -> list[Process]:
     return [each for each in processes if each["role"] == role]
-
-
-def find_stalled_process(workers: Path, *, within: float, host: str | None = None) -> str | None:
-    """Return a sentence if no process of this host makes progress, None if one does.
-
-    workers: the directory of heartbeats.
-    within:  seconds in which the counter of a heartbeat must change.
-    """
-    host = host or socket.gethostname()
-    first = _counts(workers, host)
-    deadline = time.monotonic() + within
-    while time.monotonic() < deadline:
-        if _counts(workers, host) - first:
-            return None
-        time.sleep(0.1)
-    if not first:
-        return f"no process of this run is running on this host ({host})"
-    return f"{min(first)[0]} has made no progress for {within:.0f} s"
-
-
-def _counts(workers: Path, host: str) -> set[tuple[str, int, int]]:
-    """Return name, process number and counter of every heartbeat of `host` whose process has not stopped."""
-    beats = read_heartbeats(workers).items()
-    return {
-        (name, beat["pid"], beat["beats"])
-        for name, beat in beats
-        if beat["host"] == host and beat["state"] != "stopped"
-    }

@@ -20,6 +20,7 @@ from plyzero.bucket import SCHEMES, BucketPath, keeps_first
 from plyzero.errors import UserError, install_command, plain, shown
 from plyzero.files import read_file, write_file
 from plyzero.lines import decode
+from plyzero.pulse import pulse_file
 from plyzero.rules.catalog import GameSpec, check_not_over, load_game
 from plyzero.run.configuration import PRESETS, parse_environment, parse_options, preset_for, resolve
 from plyzero.settings import Settings, with_new_names
@@ -128,8 +129,9 @@ class RunDirectory:
         return self.root / "workers"
 
     def heartbeats(self, name: str) -> list[Path]:
-        """Return the heartbeat files of a process of this machine: one for all, one for `plyzero health` here."""
-        return [directory / f"{name}.json" for directory in dict.fromkeys((self.workers, self.local / "workers"))]
+        """Return the heartbeat files of a process: for `plyzero health`, for all, and in a bucket for this machine."""
+        directories = dict.fromkeys((self.workers, self.local / "workers"))
+        return [Path(pulse_file(str(self.root))), *(directory / f"{name}.json" for directory in directories)]
 
     @property
     def metrics(self) -> Path:
@@ -271,7 +273,8 @@ def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[st
     """Return the run in `root`; nothing that run.toml names is imported. Raises UserError if it cannot be read."""
     path = root / "run.toml"
     try:
-        table = tomllib.loads(decode(read_file(path, max_bytes=MAX_BYTES)))
+        text = decode(read_file(path, max_bytes=MAX_BYTES))
+        table = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(f"{root} is not a run directory: it has no run.toml; make one with plyzero init") from error
     except OSError as error:
@@ -279,6 +282,8 @@ def read_run(root: Path, *, options: Sequence[str] = (), environment: Mapping[st
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not valid TOML: {plain(str(error), 300)}") from error
     header = {key: table.pop(key, None) for key in ("format", "game", "game_version", "seed", "preset")}
+    if not text.strip():
+        raise UserError(f"{path} is empty; put back a copy of it, or give another --run directory")
     if header["format"] != FORMAT:
         raise UserError(f"{path} has format {shown(header['format'])}; this version of plyzero reads format {FORMAT}")
     name, version, seed = header["game"], header["game_version"], header["seed"]
