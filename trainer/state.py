@@ -6,7 +6,8 @@ import io
 import logging
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from plyzero.errors import UserError, shown
-from plyzero.files import list_files, read_file, remove, write_file
+from plyzero.files import list_files, read_file, remove, rename, write_file
 from plyzero.volume_errors import UnreadableError
 
 FORMAT: Final = 2  # docs/formats.md lists the fields
@@ -24,6 +25,10 @@ MAX_MEMBERS: Final = 100_000  # of its zip archive
 NAME: Final = re.compile(r"state-(\d{6})-(\d{9})\.pt")  # fence and step
 
 log = logging.getLogger(__name__)
+
+
+class StateDamagedError(UserError):
+    """A state that was not written as a whole, as after a power failure. The message says which one."""
 
 
 class LearnerState(TypedDict):
@@ -64,13 +69,38 @@ def save_state(directory: Path, state: State, *, fence: int, step: int) -> None:
         log.warning("an old state is not removed: %s", error)
 
 
-def load_state(directory: Path) -> State | None:
-    """Return the newest state, None if there is none yet. Nothing in the file can run code.
+def load_state(directory: Path, on_damage: Callable[[Path, str], None] | None = None) -> State | None:
+    """Return the newest state that is whole, None if there is none yet. Nothing in the file can run code.
 
-    Raises UserError if it is damaged or has another format, and OSError if it cannot be read.
+    on_damage: called with each newer state that is damaged, and a sentence; by default it is logged.
+
+    Raises UserError if all are damaged, or if the newest has another format, and OSError if it cannot be read.
     """
-    states = _list_states(directory)
-    return read_state(states[0], "to continue from the previous state, move it away") if states else None
+    damaged: list[tuple[Path, StateDamagedError]] = []
+    for path in _list_states(directory):
+        try:
+            state = read_state(path, "move it away to begin without a state")
+        except StateDamagedError as error:
+            damaged.append((path, error))
+            continue
+        for newer, found in damaged:
+            text = f"{str(found).partition(';')[0]}; the training goes on from {path.name}"
+            (on_damage or _log_damage)(newer, text)
+        return state
+    if damaged:
+        raise damaged[0][1]
+    return None
+
+
+def _log_damage(path: Path, text: str) -> None:
+    log.warning("%s", text)
+
+
+def set_aside(path: Path, text: str) -> None:
+    """Log that a state is damaged, and rename it, so that it does not take the place of one that is whole."""
+    log.warning("%s", text)
+    with suppress(OSError):  # it stays, and is found again
+        rename(path, path.with_suffix(".damaged"))
 
 
 def pack_state(state: Mapping[str, object]) -> bytes:
@@ -81,7 +111,12 @@ def pack_state(state: Mapping[str, object]) -> bytes:
 
 
 def read_state(path: Path, advice: str) -> State:
-    """Return the state in a file. Raises as `load_state` does; the message about damage ends with `advice`."""
+    """Return the state in a file.
+
+    Raises StateDamagedError, whose message ends with `advice`, UserError if it has another format, and OSError if it
+    cannot be read.
+    """
+    content = b"-"
     try:
         content = read_file(path, max_bytes=MAX_BYTES)
         _check_uncompressed(content)
@@ -90,8 +125,8 @@ def read_state(path: Path, advice: str) -> State:
     except Exception as error:  # torch raises errors of many types for damage
         if isinstance(error, OSError) and not isinstance(error, UnreadableError):
             raise
-        reason = error.strerror if isinstance(error, OSError) else "it is damaged"
-        raise UserError(f"{path} cannot be read: {reason}; {advice}") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is damaged" if content else "it is empty"
+        raise StateDamagedError(f"{path} cannot be read: {reason}; {advice}") from error
     if type(found) is not int or found != FORMAT:
         raise UserError(f"{path} has format {shown(found)}; this version of plyzero reads format {FORMAT}")
     return state

@@ -221,15 +221,17 @@ def _check_header(path: Path, header: bytes, game: GameSpec, run_id: RunId | Non
 
     Raises ValueError if it is not of this game and run, or not the file that its writer made.
     """
+    if not header:
+        raise ValueError(f"{path.name} is empty, or has no whole header")
     try:
-        found = parse_object(header) if header else None
+        found = parse_object(header)
     except ValueError as error:
         raise ValueError(f"{path.name} has a header that cannot be read: {error}") from error
-    carried = found.pop(KEY, None) if found else None
-    version = format_of(game) if found and found.get("schema") != SCHEMAS[1] else 1
+    carried = found.pop(KEY, None)
+    version = format_of(game) if found.get("schema") != SCHEMAS[1] else 1
     expected = {"schema": SCHEMAS[version], **_identity(game)}
     name = JournalName.parse(path.name)
-    if found and "worker" in found and name is not None:  # version 0.2 did not name the writer
+    if "worker" in found and name is not None:  # version 0.2 did not name the writer
         expected |= name.writer
     if found != expected:
         raise ValueError(f"{path.name} has the header {plain(repr(found), 300)}, expected {expected!r}")

@@ -99,6 +99,8 @@ def read_model(directory: Path, name: ModelName) -> bytes:
         content = read_file(directory / str(name), max_bytes=max_model_bytes())
     except UnreadableError as error:
         raise ModelRefusedError(f"{name}: {error.strerror}") from error
+    if not content:
+        raise ModelDamagedError(f"{name} is empty")
     if digest_of(content) != name.digest:
         raise ModelDamagedError(f"{name}: its content has the digest {digest_of(content)}, so it is damaged")
     return content

@@ -111,7 +111,7 @@ def test_a_run_opens_for_its_own_game_alone(tmp_path: Path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: "", "has format None; this version of plyzero reads format 1"),
+        (lambda text: "", "is empty; put back a copy of it, or give another --run directory"),
         (lambda text: "= =", "is not valid TOML"),
         (lambda text: text.replace("format = 1", "format = 99"), "has format 99"),
         (lambda text: text.replace("game_version = 1", "game_version = 2"), "the rules are now version 1; start a new"),

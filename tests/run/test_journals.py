@@ -105,9 +105,9 @@ def lying(run: Run, path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda run, path: path.write_bytes(b""), "has the header None"),
-        (lambda run, path: path.write_bytes(path.read_bytes()[:40]), "has the header None"),
-        (lambda run, path: path.write_bytes(b"x" + path.read_bytes()[1:]), "has the header None"),
+        (lambda run, path: path.write_bytes(b""), "is empty, or has no whole header"),
+        (lambda run, path: path.write_bytes(path.read_bytes()[:40]), "is empty, or has no whole header"),
+        (lambda run, path: path.write_bytes(b"x" + path.read_bytes()[1:]), "is empty, or has no whole header"),
         (foreign, "tic-tac-toe v1"),
         (lying, "position/to_play has an impossible value at index 3"),
     ],

@@ -10,7 +10,7 @@ import torch
 
 from plyzero.errors import UserError
 from tests.helpers.hostile import Harm, at_most
-from trainer.state import load_state, save_state
+from trainer.state import load_state, save_state, set_aside
 
 STATE = "state-000001-000000001.pt"
 
@@ -48,6 +48,34 @@ def test_a_state_cut_short_is_refused_wherever_it_is_cut(tmp_path: Path):
         (tmp_path / STATE).write_bytes(whole[:size])
         with pytest.raises(UserError):
             load_state(tmp_path)
+
+
+@pytest.mark.parametrize("size", [0, 100, 1000])
+def test_a_training_goes_on_from_the_state_before_one_that_was_not_written_as_a_whole(
+    tmp_path: Path, size: int, caplog: pytest.LogCaptureFixture
+):
+    for step in (1, 2):
+        save_state(tmp_path, {"step": step}, fence=1, step=step)
+    newest = tmp_path / "state-000001-000000002.pt"
+    newest.write_bytes(newest.read_bytes()[:size])
+    assert (load_state(tmp_path) or {})["step"] == 1
+    why = "it is damaged" if size else "it is empty"
+    says = f"{newest} cannot be read: {why}; the training goes on from state-000001-000000001.pt"
+    assert [record.message for record in caplog.records] == [says]
+    assert (load_state(tmp_path, set_aside) or {})["step"] == 1
+    save_state(tmp_path, {"step": 3}, fence=2, step=3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "state-000001-000000001.pt",
+        "state-000001-000000002.damaged",
+        "state-000002-000000003.pt",
+    ]
+
+
+def test_a_state_of_a_newer_version_is_refused_though_an_older_one_is_there(tmp_path: Path):
+    save_state(tmp_path, {"step": 0}, fence=1, step=0)
+    (tmp_path / STATE).write_bytes(saved({"format": 3}))
+    with pytest.raises(UserError, match="has format 3"):
+        load_state(tmp_path)
 
 
 def test_a_state_that_is_a_zip_bomb_is_refused_in_little_memory(tmp_path: Path):
