@@ -61,6 +61,11 @@ class LivenessMonitor:
             if before is None or counter != before.counter:
                 self._observed[name] = _Observation(counter, since=now, has_changed=before is not None)
 
+    @property
+    def has_workers(self) -> bool:
+        """Whether a worker has ever written a heartbeat here."""
+        return any(beat["role"] == "selfplay" for beat in self.heartbeats.values())
+
     def has_changed(self, name: str) -> bool:
         """Return whether the counter of a process was ever seen to change."""
         return self._observed[name].has_changed

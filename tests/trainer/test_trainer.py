@@ -214,6 +214,25 @@ def test_the_state_is_saved_before_there_is_a_model(run: Run, clock: Clock):
         assert resumed.step == 1
 
 
+def test_a_trainer_that_no_worker_ever_joins_asks_whether_this_is_the_run(
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+):
+    run = small_run(tmp_path / "r")
+    with closing(Trainer(run, device="cpu")) as trainer:
+        for seconds in (0, 29, 2, 10, 10):
+            clock.now += seconds
+            trainer.maintain()
+            assert bool(trainer.describe("waiting").get("warning")) == (clock.now >= 1031)
+        says = (
+            f"no worker has written here for 30 s; is {run.root} the run you meant? plyzero selfplay --run {run.root}"
+        )
+        assert str(trainer.describe("waiting")["warning"]).startswith(says)
+        assert caplog.text.count(says) == 1
+        Heartbeat(run.workers / "w0.00000001.json").beat({"role": "selfplay", "state": "compiling"})
+        trainer.maintain()
+        assert not trainer.describe("waiting").get("warning")
+
+
 def test_publishing_takes_no_more_time_than_training(run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     with training(run) as trainer:
         monkeypatch.setattr(trainer, "_publish", lambda: setattr(clock, "now", clock.now + 100))
