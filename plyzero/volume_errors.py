@@ -157,3 +157,8 @@ class FileErrors:
             return None
         count = len(self._current)
         return f"{count} file{'' if count == 1 else 's'}: {next(iter(self._current.values())).reason}"
+
+    @property
+    def read_error(self) -> str | None:
+        """A sentence about the files that cannot be read at the moment, or None."""
+        return self.summary and f"cannot read {self.summary}"

@@ -49,6 +49,11 @@ class Backpressure:
                 bootstrap = (name for name in list_segments(self._run.segments) if name.bootstrap)
                 self._bootstrap_positions = sum(name.full for name in bootstrap)
 
+    @property
+    def read_error(self) -> str | None:
+        """A sentence about what cannot be read at the moment, or None."""
+        return self._file_errors.read_error
+
     def reason(self, *, has_model: bool) -> str | None:
         """Return why the worker must wait, or None. It is called before every batch and does not read the volume."""
         self._has_model = has_model

@@ -82,6 +82,7 @@ def run_worker(
             "waited_seconds": round(waited, 1),
             **(dict(zip(RESIGNATIONS, games.resignations, strict=True)) if settings.resign_below else {}),
             "refused_games": writer.refused_games,
+            "read_error": backpressure.read_error or watch.read_error,
             "write_error": writer.write_error,
         }
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from plyzero.files import list_names, move
 from plyzero.run.directory import Run
-from plyzero.run.records import Games
-from plyzero.run.segments import SegmentError, SegmentName, read_segment
+from plyzero.run.records import Games, JournalName
+from plyzero.run.segments import SegmentError, SegmentName, parse_unused, read_segment
 from plyzero.volume_errors import FileErrors, retry
 
 GAP_SECONDS: Final = 60.0  # for a missing segment to appear: over NFS a directory may show a later one first
@@ -45,6 +45,7 @@ class ReplayReader:
         self._missing_since: dict[str, float] = {}  # incarnation -> since when its next segment has been missing
         self._failures: dict[SegmentName, int] = {}
         self._passed: set[str] = set()  # files that need not be looked at again: of a long run there are many
+        self._unused: set[JournalName] = set()  # of whose numbers no segment will come
         self._refused: set[SegmentName] = set()  # damaged, and could not be moved to quarantine
         self._file_errors = FileErrors(clock=clock)
 
@@ -87,8 +88,7 @@ class ReplayReader:
     @property
     def read_error(self) -> str | None:
         """A sentence about the segments that cannot be read at the moment, or None."""
-        summary = self._file_errors.summary
-        return summary and f"cannot read {summary}"
+        return self._file_errors.read_error
 
     def _new_segments(self) -> Mapping[str, list[SegmentName]]:
         """Return incarnation -> its segments that may be read, in order; the incarnations of older models first."""
@@ -97,6 +97,7 @@ class ReplayReader:
         with self._file_errors.skipping(self._run.segments, "cannot be read, will try again"):
             found = set(list_names(self._run.segments))
             self._passed &= found
+            self._note_unused(found - self._passed)
             unknown = filter(None, map(SegmentName.parse, found - self._passed))
             names = sorted(unknown, key=lambda each: (each.first_step, each.sequence))
             self._forget_all_but(set(names))
@@ -106,6 +107,14 @@ class ReplayReader:
             elif name not in self._refused:
                 new.setdefault(name.incarnation, []).append(name)
         return {incarnation: sorted(names, key=lambda each: each.sequence) for incarnation, names in new.items()}
+
+    def _note_unused(self, names: set[str]) -> None:
+        """Note the files that take the place of a segment; a number that has counted as missing is not missing."""
+        self._unused = set(filter(None, map(parse_unused, names)))
+        for journal in self._unused:
+            ranges = self.skipped.get(journal.incarnation, ())
+            if any(missing and first <= journal.sequence < end for first, end, missing in ranges):
+                self._take_off(journal, comes=False)
 
     def _forget_all_but(self, names: set[SegmentName]) -> None:
         """Forget attempts with segments that do not exist any more; one may come back in another state."""
@@ -134,7 +143,7 @@ class ReplayReader:
         """Return whether to read `name` although the segments from `expected` up to it are missing."""
         since = self._missing_since.setdefault(name.incarnation, self._clock())
         with self._file_errors.skipping(self._run.segments / str(name), "cannot be read, will try again"):
-            if self._are_quarantined(name, expected):
+            if self._are_set_aside(name, expected):
                 self._skip(name.incarnation, expected, name.sequence, missing=False)
                 return True
             if self._has_journal(name, expected) or self._clock() - since < GAP_SECONDS:
@@ -152,13 +161,14 @@ class ReplayReader:
         names = (str(journal), str(journal._replace(taken=True)))
         return any((self._run.journals / each).is_file() for each in names)
 
-    def _are_quarantined(self, name: SegmentName, expected: int) -> bool:
-        """Return whether all segments from `expected` up to `name` are in quarantine.
+    def _are_set_aside(self, name: SegmentName, expected: int) -> bool:
+        """Return whether all segments from `expected` up to `name` are in quarantine, or will never come.
 
-        An earlier trainer, whose state was lost, may have moved them there.
+        An earlier trainer, whose state was lost, may have moved them to quarantine.
         """
         quarantined = map(SegmentName.parse, list_names(self._run.quarantine))
-        sequences = {each.sequence for each in quarantined if each and each.incarnation == name.incarnation}
+        known = (*quarantined, *self._unused)
+        sequences = {each.sequence for each in known if each and each.incarnation == name.incarnation}
         return sequences.issuperset(range(expected, name.sequence))
 
     def _quarantine(self, name: SegmentName, error: SegmentError) -> bool:
@@ -181,16 +191,18 @@ class ReplayReader:
         self.skipped.setdefault(incarnation, []).append((first, end, missing))
         self.cursor[incarnation] = end
 
-    def _take_off(self, name: SegmentName) -> None:
-        """Remember that a segment has been read, if its number was skipped."""
+    def _take_off(self, name: SegmentName | JournalName, *, comes: bool = True) -> None:
+        """Remember that a segment has been read, or that none is missing because none `comes`, if it was skipped."""
         ranges: Skipped = []
         for first, end, missing in self.skipped.get(name.incarnation, ()):
             if not first <= name.sequence < end:
                 ranges.append((first, end, missing))
                 continue
             self.missing_segments -= int(missing)
-            halves = ((first, name.sequence, missing), (name.sequence + 1, end, missing))
-            ranges += [half for half in halves if half[0] < half[1]]
+            parts = [(first, name.sequence, missing), (name.sequence + 1, end, missing)]
+            if not comes:
+                parts.insert(1, (name.sequence, name.sequence + 1, False))
+            ranges += [part for part in parts if part[0] < part[1]]
         if name.incarnation in self.skipped:
             self.skipped[name.incarnation] = ranges
         if not ranges:

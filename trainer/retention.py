@@ -16,7 +16,7 @@ from plyzero.run.journals import list_journals
 from plyzero.run.liveness import GONE_SECONDS, LivenessMonitor
 from plyzero.run.metrics import last_line
 from plyzero.run.models import ModelName, best_model, model_of, select_models
-from plyzero.run.segments import list_segments
+from plyzero.run.segments import list_segments, parse_unused, unused_file
 from plyzero.volume_errors import FileErrors
 from trainer.replay_reader import Skipped, is_skipped
 from trainer.state import NUM_STATES, State
@@ -86,6 +86,7 @@ class Retention:
             self._prune_models()
         with self._file_errors.skipping(run.root, "cannot be pruned"):
             self._prune_leftovers()
+            self._prune_unused(covered)
         self._first_seen = {path: since for path, since in self._first_seen.items() if path in self._asked}
 
     def _prune_segments(self, covered: Mapping[str, int], window: Collection[str]) -> None:
@@ -149,6 +150,18 @@ class Retention:
                     is_dead = file.endswith(".sock") and ".".join(file.split(".")[:2]) not in self.monitor.heartbeats
                     if (is_dead or file.startswith(TEMPORARY)) and self._age(directory / file) >= GONE_SECONDS:
                         self._remove(directory / file)
+
+    def _prune_unused(self, covered: Mapping[str, int]) -> None:
+        """Remove what takes the place of segments for which nobody will wait any more."""
+        directory = self._run.segments
+        newest: dict[str, int] = {}
+        for name in list_segments(directory):
+            newest[name.incarnation] = max(name.sequence, newest.get(name.incarnation, 0))
+        for journal in filter(None, map(parse_unused, list_names(directory))):
+            waits = covered.get(journal.incarnation, 0) <= journal.sequence < newest.get(journal.incarnation, 0)
+            path = unused_file(directory, journal)
+            if journal.owner not in self.monitor.heartbeats and not waits and self._age(path) >= GONE_SECONDS:
+                self._remove(path)
 
     def _prune_worker_metrics(self) -> None:
         """Remove the metrics of workers that ended long ago, where there are many. The times of files order them."""

@@ -57,6 +57,7 @@ def run_evaluator(
                 "model": batcher.label,
                 "evaluations": batcher.evaluations,
                 "batches": batcher.batches,
+                "read_error": watch.read_error,
                 "seconds": round(time.monotonic() - began, 1),
             }
 

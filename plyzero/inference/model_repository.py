@@ -61,7 +61,8 @@ def keep_repository(
 
     def beat(state: str, *, force: bool = False) -> None:
         model = str(published) if published else None
-        heartbeat.beat({"role": "evaluator", "state": state, "model": model}, force=force)
+        fields = {"role": "evaluator", "state": state, "model": model, "read_error": watch.read_error}
+        heartbeat.beat(fields, force=force)
 
     with ModelWatch.of(run, threads=threads) as watch:
         log.info("keeps the newest model of %s in %s", run.game.name, repository / name)

@@ -207,6 +207,11 @@ class ModelWatch:
     def __exit__(self, *_: object) -> None:
         self._end_events()
 
+    @property
+    def read_error(self) -> str | None:
+        """A sentence about the models that cannot be read at the moment, or None."""
+        return self._file_errors.read_error
+
     def newer(self) -> Network | None:
         """Return a network newer than the last one returned, None if there is none.
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple, TypedDict
 
+from plyzero.files import list_names
 from plyzero.run.directory import RunDirectory
 from plyzero.run.journals import list_journals
 from plyzero.run.metrics import Beat, number
 from plyzero.run.records import JournalName
-from plyzero.run.segments import SegmentName, list_segments
+from plyzero.run.segments import SegmentName, list_segments, parse_unused
 
 
 class Accounts(TypedDict):
@@ -102,6 +103,7 @@ def find_gaps(run: RunDirectory) -> list[Gap]:
     segments = list(list_segments(run.segments))
     journals += [journal for path in run.quarantine.glob("*") if (journal := JournalName.parse(path.name))]
     set_aside = [(each.incarnation, each.sequence) for each in _quarantined(run)]
+    journals += filter(None, map(parse_unused, list_names(run.segments)))
     set_aside += [(each.incarnation, each.sequence) for each in journals]
     longest = max((name.last_step - name.first_step for name in segments), default=0)
     by_writer: dict[str, dict[int, SegmentName | None]] = {}

@@ -103,7 +103,8 @@ def run_rater(run: Run, *, stop: threading.Event) -> None:
                     report_ratings()
                     log.info("done: %s", done)
                     break
-            heartbeat.beat({"role": "rater", "state": rater.doing or "waiting for a model"})
+            state = rater.doing or "waiting for a model"
+            heartbeat.beat({"role": "rater", "state": state, "read_error": file_errors.read_error})
     heartbeat.beat({"role": "rater", "state": "stopped"}, force=True)
 
 

@@ -24,7 +24,7 @@ from plyzero.run.journals import list_journals, read_journal
 from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS, by_beats
 from plyzero.run.metrics import MAX_BEAT_BYTES
 from plyzero.run.records import Games, JournalName
-from plyzero.run.segments import list_segments, write_segment
+from plyzero.run.segments import list_segments, mark_unused, write_segment
 from plyzero.volume_errors import FileErrors, UnreadableError
 
 log = logging.getLogger(__name__)
@@ -115,15 +115,16 @@ def seal_taken(run: Run, name: JournalName) -> int:
     if faults:
         log.warning("moved to quarantine: %s", "; ".join(faults[:3]))
         files.move(path, run.quarantine, name=str(name._replace(taken=False)))
-    else:
-        files.remove(path)
+        return adopted
+    if not batches and not _is_sealed(run, name):
+        mark_unused(run.segments, name)  # its owner may live, and go on with the next number
+    files.remove(path)
     return adopted
 
 
 def seal_games(run: Run, name: JournalName, batches: list[Games]) -> int:
     """Seal the games of a journal; return their number, 0 if there are none or if their segment exists already."""
-    numbers = ((each.incarnation, each.sequence) for each in list_segments(run.segments))
-    if not batches or (name.incarnation, name.sequence) in numbers:
+    if not batches or _is_sealed(run, name):
         return 0
     games = Games.concatenate(batches)
     try:
@@ -132,3 +133,9 @@ def seal_games(run: Run, name: JournalName, batches: list[Games]) -> int:
         return 0
     log.info("sealed %s for a dead process", segment.name)
     return len(games.games)
+
+
+def _is_sealed(run: Run, name: JournalName) -> bool:
+    """Return whether there is a segment with the number of a journal."""
+    numbers = ((each.incarnation, each.sequence) for each in list_segments(run.segments))
+    return (name.incarnation, name.sequence) in numbers

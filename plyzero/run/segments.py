@@ -47,6 +47,9 @@ LUCK: Final = "position/luck"
 NAME: Final = re.compile(r"([a-z0-9_]{1,32})\.([0-9a-f]{8})-(\d{8})-g(\d+)-p(\d+)-f(\d+)-m(\d+)_(\d+)\.zarr\.zip")
 """Pattern of the file name of a segment: the fields of SegmentName in their order."""
 
+UNUSED: Final = ".unused"
+"""How the name of a file ends that takes the place of a segment that will never come."""
+
 log = logging.getLogger(__name__)
 
 
@@ -133,6 +136,8 @@ def read_segment(path: Path, game: GameSpec, *, run_id: RunId | None = None) -> 
         content = read_file(path, max_bytes=MAX_BYTES)
     except UnreadableError as error:
         raise SegmentError(f"{path.name} cannot be read: {error.strerror}") from error
+    if not content:
+        raise SegmentError(f"{path.name} cannot be read: it is empty")
     try:
         archive = Archive(content)
         has_score = archive.attributes.get("schema") == SCHEMAS[2]
@@ -166,6 +171,24 @@ def read_segment(path: Path, game: GameSpec, *, run_id: RunId | None = None) -> 
         log.warning("%s: %d of %d games are left out: %s", path.name, (~valid).sum(), len(valid), fault)
         return games.select(valid)
     return games
+
+
+def mark_unused(directory: Path, journal: JournalName) -> None:
+    """Leave a file that says that no segment with the number of `journal` will ever come, so that nobody waits for it.
+
+    A segment that comes nevertheless is read.
+    """
+    write_file(unused_file(directory, journal), b"", replace=True)
+
+
+def unused_file(directory: Path, journal: JournalName) -> Path:
+    """Return the file that `mark_unused` leaves."""
+    return directory / f"{journal.owner}-{journal.sequence:08d}{UNUSED}"
+
+
+def parse_unused(name: str) -> JournalName | None:
+    """Return the journal with whose number no segment will come, None if `name` is not that of such a file."""
+    return JournalName.parse(f"{name.removesuffix(UNUSED)}.wal") if name.endswith(UNUSED) else None
 
 
 def list_segments(directory: Path) -> Iterator[SegmentName]:

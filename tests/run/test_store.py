@@ -107,7 +107,7 @@ class Worker(Process):
         self.writer = ReplayWriter(run, worker="w0", incarnation=f"{number:08x}")
         self.writer._thread = SimpleNamespace(start=lambda: None, check=lambda: None)  # type: ignore[assignment]
         self.writer._wake = Turns()  # type: ignore[assignment]
-        self._heartbeat = Heartbeat(*run.heartbeats(self.name))
+        self._heartbeat = Heartbeat(*run.heartbeats(self.name)[1:])  # that of the container is not on the volume
         self.beat()
 
     def beat(self) -> None:
@@ -609,6 +609,7 @@ class Store(RuleBasedStateMachine):
             assert not files.list_names(self.run.quarantine), "put away though nothing was damaged"
         if not (self.copies or self.power_failures):
             assert not self._whole_journals(), "a journal is left"
+            assert self.spoiled or not self.trainer.reader.missing_segments, "a hole that never was"
         self.happened["games made"] += self.games
         self.happened["games acknowledged"] += len(self.acknowledged)
         self.happened["games excused"] += len(self.excused)
@@ -675,6 +676,11 @@ HISTORIES: Final = {
         ("suspend", 0, "append: half", GONE_SECONDS, 4, None),
         *(("write", 1, 2, True, None), ("read", 0.0, None, 1, None), ("maintain", 0.0, None)) * 4,
         ("write", 0, 1, True, None),
+    ),
+    "the journal of a worker that lives is taken before it has a game": (
+        ("suspend", 0, 1, GONE_SECONDS, 4, None),
+        ("write", 0, 1, True, None),
+        ("write", 0, 2, True, None),
     ),
     "a game that was not acknowledged is in the journal of a killed worker": (
         ("write", 0, 2, False, Trouble("append: before it is checked", "killed")),

@@ -10,10 +10,12 @@ import pytest
 
 from plyzero import files
 from plyzero.files import list_names
+from plyzero.ops.accounts import find_gaps
 from plyzero.ops.verify import restore
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal
 from plyzero.run.records import JournalName
+from plyzero.run.segments import mark_unused
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
@@ -94,6 +96,19 @@ def test_a_missing_segment_is_waited_for_and_then_a_hole(
     assert taken(reader, clock, 1) == of(A, 3, 4)
     assert (reader.missing_segments, reader.cursor) == (2, {A: 5})
     assert f"w0.{A}: segments 1 to 2 are missing" in caplog.text
+
+
+def test_a_number_that_no_segment_will_have_is_no_hole(run: Run, reader: ReplayReader, clock: Clock):
+    put_all(run, (0, 2, 4))
+    mark_unused(run.segments, JournalName("w0", A, 1))
+    assert taken(reader) == of(A, 0, 2)
+    assert taken(reader, clock, GAP_SECONDS) == of(A, 4)
+    assert reader.missing_segments == 1
+    mark_unused(run.segments, JournalName("w0", A, 3))
+    assert (taken(reader), reader.missing_segments) == ([], 0)
+    put(run, 1)
+    assert taken(reader) == of(A, 1)  # it has come nevertheless
+    assert not find_gaps(run)
 
 
 def test_a_late_segment_is_read_in_order(run: Run, reader: ReplayReader, clock: Clock):
