@@ -77,5 +77,6 @@ def _cgroups(controller: str, cgroup: Path, own: Path) -> Iterator[Path]:
         _, controllers, path = line.split(":", 2)
         for name in {controller, ""}.intersection(controllers.split(",")):
             inner[name] = Path() if ".." in path else Path(path.lstrip("/"))
-    for root, path in ((cgroup / controller, inner[controller]), (cgroup / "unified", inner[""]), (cgroup, inner[""])):
-        yield from (root / each for each in (path, *path.parents))
+    roots = (cgroup / controller, inner[controller]), (cgroup / "unified", inner[""]), (cgroup, inner[""])
+    for root, innermost in roots:
+        yield from (root / each for each in (innermost, *innermost.parents))

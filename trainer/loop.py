@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -27,6 +26,7 @@ from plyzero.run.adoption import Adoption
 from plyzero.run.budget import Confirmation, describe_end, describe_left, find_reached, note_confirmation
 from plyzero.run.directory import Run
 from plyzero.run.lease import Lease
+from plyzero.run.liveness import Company
 from plyzero.run.metrics import TRAINER, EventFile, Heartbeat, NewLines, Rate, append_line, first_beat, select_scalars
 from plyzero.run.models import CONFIRMED, list_models, publish_model
 from plyzero.run.records import Games
@@ -42,7 +42,7 @@ from trainer.network import choose_device
 from trainer.parts import make_parts
 from trainer.replay_reader import ReplayReader
 from trainer.retention import Retention
-from trainer.state import State, load_state, save_state, set_aside
+from trainer.state import State, load_state, save_state
 from trainer.targets import make_samples
 from trainer.window import Sampler, Window, window_size
 
@@ -51,7 +51,6 @@ log = logging.getLogger(__name__)
 POLL_SECONDS: Final = 1.0  # between two listings of the store
 MAINTAIN_SECONDS: Final = 10.0  # between two calls of `maintain`
 LOG_SECONDS: Final = 30.0  # between two rows about progress in the log
-ALONE_SECONDS: Final = 30.0  # without anything of a worker, after which the trainer asks whether this is the run
 FIRST_SAVE_SECONDS: Final = 60.0  # between two states before there is a model; later each model has one
 SAVE_SECONDS: Final = 40.0  # for which a trainer that ends retries to save its state
 CURSOR_ENTRIES: Final = 1000  # largest number of incarnations in the heartbeat, which stays small
@@ -141,6 +140,7 @@ class Trainer(Learner):
         self.replay_reader = ReplayReader(run)
         self.adoption = Adoption(run)
         self.retention = Retention(run)
+        self.company = Company(run, clock=time.monotonic)
         self._file_errors = FileErrors()
         self._events = EventFile(run.tensorboard / TRAINER)
         self._generated_rate, self._trained_rate = Rate(), Rate()
@@ -155,7 +155,6 @@ class Trainer(Learner):
         self._rests = self._takes_turns and not self._is_first
         torch.set_num_threads(max(self.settings.threads, self._is_first * usable_cores()))  # the workers wait for it
         self._unpublished: str | None = None  # a warning until the next model is published
-        self._alone: str | None = None  # why no game may ever come
         self._published_step = -1
         self._published_at, self._publishing_seconds = -np.inf, 0.0  # of the last publication
         self._began = self._saved_at = time.monotonic()
@@ -185,23 +184,11 @@ class Trainer(Learner):
         with self._file_errors.skipping(self.run.trainer, "cannot be read"):
             self.lease.check()
             self.retention.monitor.refresh()
-            self._look_for_workers()
+            self.company.look(self.retention.monitor.heartbeats, games=self.games)
             self.adoption.adopt()
             self.retention.prune_for_states()
             if self._is_first and self.step and time.monotonic() - self._saved_at >= FIRST_SAVE_SECONDS:
                 self.save()
-
-    def _look_for_workers(self) -> None:
-        """Warn where no worker has ever written anything, as in a run with a mistyped name."""
-        before, self._alone = self._alone, None
-        if self.games or time.monotonic() - self._began < ALONE_SECONDS or self.retention.monitor.has_workers:
-            return
-        self._alone = (
-            f"no worker has written here for {ALONE_SECONDS:.0f} s; is {self.run.root} the run you meant? "
-            f"plyzero selfplay --run {self.run.root} starts a worker"
-        )
-        if not before:
-            log.warning("%s", self._alone)
 
     def ingest(self) -> None:
         """Add every new segment to window and ledger, each once and in its writer's order."""
@@ -412,19 +399,17 @@ class Trainer(Learner):
             "waited_seconds": round(self.waited, 1),
             "device": self.device.type,
             **self.diagnostics.report,
-            **({"warning": warning} if (warning := self._unpublished or self._alone) else {}),
+            **({"warning": warning} if (warning := self._unpublished or self.company.warning) else {}),
         }
 
     def describe_process(self, state: str) -> dict[str, object]:
         """Return the fields of the heartbeat, which unlike the metrics also has the newest entries of the cursor."""
         return {**self.describe(state), "cursor": dict([*self.replay_reader.cursor.items()][-CURSOR_ENTRIES:])}
 
-    def _set_aside(self, path: Path, text: str) -> None:
-        self._unpublished = text  # in `status` until the next model
-        set_aside(path, text)
-
     def _resume(self) -> None:
-        state = wait_for(lambda: load_state(self.run.trainer, self._set_aside), "trainer/")
+        damaged: list[str] = []
+        state = wait_for(lambda: load_state(self.run.trainer, set_aside=damaged), "trainer/")
+        self._unpublished = next(iter(damaged), None)
         if state is None:
             return
         load_weights(self, state, self.run)

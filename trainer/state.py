@@ -6,7 +6,7 @@ import io
 import logging
 import re
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypedDict
@@ -69,10 +69,11 @@ def save_state(directory: Path, state: State, *, fence: int, step: int) -> None:
         log.warning("an old state is not removed: %s", error)
 
 
-def load_state(directory: Path, on_damage: Callable[[Path, str], None] | None = None) -> State | None:
+def load_state(directory: Path, *, set_aside: list[str] | None = None) -> State | None:
     """Return the newest state that is whole, None if there is none yet. Nothing in the file can run code.
 
-    on_damage: called with each newer state that is damaged, and a sentence; by default it is logged.
+    set_aside: newer states that are damaged are renamed, for otherwise they would take the place of whole ones, and a
+               sentence about each is added to this list; None = they stay as they are.
 
     Raises UserError if all are damaged, or if the newest has another format, and OSError if it cannot be read.
     """
@@ -85,22 +86,15 @@ def load_state(directory: Path, on_damage: Callable[[Path, str], None] | None = 
             continue
         for newer, found in damaged:
             text = f"{str(found).partition(';')[0]}; the training goes on from {path.name}"
-            (on_damage or _log_damage)(newer, text)
+            log.warning("%s", text)
+            if set_aside is not None:
+                set_aside.append(text)
+                with suppress(OSError):  # it stays, and is found again
+                    rename(newer, newer.with_suffix(".damaged"))
         return state
     if damaged:
         raise damaged[0][1]
     return None
-
-
-def _log_damage(path: Path, text: str) -> None:
-    log.warning("%s", text)
-
-
-def set_aside(path: Path, text: str) -> None:
-    """Log that a state is damaged, and rename it, so that it does not take the place of one that is whole."""
-    log.warning("%s", text)
-    with suppress(OSError):  # it stays, and is found again
-        rename(path, path.with_suffix(".damaged"))
 
 
 def pack_state(state: Mapping[str, object]) -> bytes:

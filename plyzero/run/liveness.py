@@ -6,8 +6,9 @@ compared.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Literal, NamedTuple
 
 from plyzero.files import interval
@@ -31,6 +32,12 @@ UNLOCKED_SECONDS: Final = 1.5 * BEAT_SECONDS
 
 GONE_SECONDS: Final = 600.0
 """Time without a change after which a process is gone even if the volume does not support locks."""
+
+
+ALONE_SECONDS: Final = 30.0
+"""Time without any worker after which a trainer asks whether this is the run that was meant."""
+
+log = logging.getLogger(__name__)
 
 
 def by_beats(run: RunDirectory, seconds: float) -> float:
@@ -61,11 +68,6 @@ class LivenessMonitor:
             if before is None or counter != before.counter:
                 self._observed[name] = _Observation(counter, since=now, has_changed=before is not None)
 
-    @property
-    def has_workers(self) -> bool:
-        """Whether a worker has ever written a heartbeat here."""
-        return any(beat["role"] == "selfplay" for beat in self.heartbeats.values())
-
     def has_changed(self, name: str) -> bool:
         """Return whether the counter of a process was ever seen to change."""
         return self._observed[name].has_changed
@@ -92,6 +94,29 @@ class LivenessMonitor:
         if workers is None or trainer is None:
             return None
         return workers | ({TRAINER} if trainer else set())
+
+
+class Company:
+    """Notices that no worker has ever written into a run, as where its name is mistyped.
+
+    warning: a sentence, or None.
+    """
+
+    def __init__(self, run: RunDirectory, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._root, self._clock, self._began = run.root, clock, clock()
+        self.warning: str | None = None
+
+    def look(self, heartbeats: Mapping[str, Beat], *, games: int) -> None:
+        """Look again. games: number of games that have been read."""
+        before, self.warning = self.warning, None
+        is_alone = not games and all(beat["role"] != "selfplay" for beat in heartbeats.values())
+        if is_alone and self._clock() - self._began >= ALONE_SECONDS:
+            self.warning = (
+                f"no worker has written here for {ALONE_SECONDS:.0f} s; is {self._root} the run you meant? "
+                f"plyzero selfplay --run {self._root} starts a worker"
+            )
+            if not before:
+                log.warning("%s", self.warning)
 
 
 class _Observation(NamedTuple):

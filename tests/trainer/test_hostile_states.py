@@ -10,7 +10,7 @@ import torch
 
 from plyzero.errors import UserError
 from tests.helpers.hostile import Harm, at_most
-from trainer.state import load_state, save_state, set_aside
+from trainer.state import load_state, save_state
 
 STATE = "state-000001-000000001.pt"
 
@@ -62,7 +62,7 @@ def test_a_training_goes_on_from_the_state_before_one_that_was_not_written_as_a_
     why = "it is damaged" if size else "it is empty"
     says = f"{newest} cannot be read: {why}; the training goes on from state-000001-000000001.pt"
     assert [record.message for record in caplog.records] == [says]
-    assert (load_state(tmp_path, set_aside) or {})["step"] == 1
+    assert (load_state(tmp_path, set_aside=[]) or {})["step"] == 1
     save_state(tmp_path, {"step": 3}, fence=2, step=3)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "state-000001-000000001.pt",
