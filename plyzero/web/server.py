@@ -34,6 +34,7 @@ from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec, installed_games, load_game, with_location
 from plyzero.rules.chance import first_decision, is_chance
 from plyzero.run.directory import RunDirectory, open_run
+from plyzero.volume_errors import explain
 from plyzero.web.home import home_page, list_runs
 from plyzero.web.opponents import ANALYSIS, Opponents
 from plyzero.web.pages import PAGE, text_of
@@ -117,7 +118,7 @@ def guarded(routes: Sequence[BaseRoute], allowed_hosts: Collection[str]) -> Star
     return Starlette(
         routes=routes,
         middleware=[Middleware(Guard, allowed_hosts=frozenset(allowed_hosts))],
-        exception_handlers={UserError: _as_sentence, HTTPException: _as_sentence},
+        exception_handlers={UserError: _as_sentence, OSError: _as_sentence, HTTPException: _as_sentence},
     )
 
 
@@ -409,4 +410,6 @@ def _stream(
 async def _as_sentence(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         return JSONResponse({"error": f"{request.url.path}: {error.detail}"}, error.status_code)
+    if isinstance(error, OSError):
+        return JSONResponse({"error": f"the volume cannot be used at the moment: {explain(error)}"}, 503)
     return JSONResponse({"error": str(error)}, 400)

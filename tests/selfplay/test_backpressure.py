@@ -186,6 +186,7 @@ def test_an_unreadable_volume_pauses_a_new_worker_and_no_other(
             running.refresh()
             assert new.reason(has_model=False) == "paused: cannot read the volume: 2 files: Input/output error"
             assert running.reason(has_model=False) is None
+            assert new.read_error == running.read_error == "cannot read 2 files: Input/output error"
         assert len(caplog.records) == 4  # each of the two files once for each worker
     new.refresh()
     assert new.reason(has_model=False) is None

@@ -1,5 +1,7 @@
 """The first page without a game: all games, the runs of a folder, and a page for each."""
 
+import errno
+
 import pytest
 
 from plyzero.rules.catalog import installed_games, load_game
@@ -7,6 +9,7 @@ from plyzero.run.directory import create_run
 from plyzero.run.metrics import append_line
 from plyzero.web.home import list_runs
 from plyzero.web.server import make_home
+from tests.helpers.hostile import failing
 from tests.helpers.web import get, serving, violations
 
 
@@ -28,6 +31,11 @@ def address(folder):
 
 def test_runs_are_found_in_the_folder_and_in_runs(folder):
     assert list(list_runs(folder)) == ["other", "broken", "my run"]
+
+
+def test_an_error_of_the_volume_is_a_sentence_on_every_page(address, monkeypatch):
+    monkeypatch.setattr("plyzero.web.server.home_page", failing(errno.EHOSTDOWN))
+    assert get(address, "/") == (503, {"error": "the volume cannot be used at the moment: Host is down"})
 
 
 @pytest.mark.browser
