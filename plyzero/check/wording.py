@@ -8,6 +8,9 @@ from typing import Final
 from plyzero.rules.chance import move_name
 from plyzero.rules.game import Game
 
+KEPT_BY_ADAPTERS: Final = {"answers_in_form", "observation_as_declared", "actions_have_names", "boards_in_form"}
+"""The laws of what plyzero makes of a game of another toolkit, whose rules have no part in them."""
+
 MAX_LISTED: Final = 8  # actions in a message
 MAX_MOVES: Final = 30  # in a message; of more moves it has the first and the last SHOWN_MOVES
 SHOWN_MOVES: Final = 10
@@ -24,6 +27,13 @@ def advice_against_long_games(position: Game, law: str, *, repeats: bool) -> str
 def is_adapted(position: Game) -> bool:
     """Return whether a game is one of another toolkit, which its user cannot change."""
     return any(each.__module__.startswith("plyzero.rules.adapters") for each in type(position).__mro__)
+
+
+def whose_fault(position: Game, law: str) -> str:
+    """Return, as the end of a sentence, that plyzero and not the game has broken `law`; "" if the rules may have."""
+    if not is_adapted(position) or law not in KEPT_BY_ADAPTERS:
+        return ""
+    return "; this law is kept by plyzero, not by the rules of the game: it is a mistake of plyzero, please report it"
 
 
 def shown_moves(names: Sequence[str], none: str) -> str:

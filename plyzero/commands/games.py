@@ -64,6 +64,7 @@ def check(
     from plyzero.check.sampling import Sample, extent_of
     from plyzero.check.survey import survey, warnings_of_results
     from plyzero.check.violations import PLAYING, RULES_ANSWER, find_violation, laws_of
+    from plyzero.check.wording import whose_fault
     from plyzero.machine import usable_cores
     from plyzero.ops.sizes import describe_sizes
     from plyzero.rules.native_game import NativeGame
@@ -115,7 +116,8 @@ def check(
         if broken:
             if broken not in first:
                 print(*(["\na shorter example:"] if first else []), broken, sep="\n", file=output)
-            raise FailedError(f"{spec.name} does not pass; the shortest example found is above")
+            fault = whose_fault(spec.start, broken.law.name)
+            raise FailedError(f"{spec.name} does not pass; the shortest example found is above{fault}")
         without = f", skipped: {', '.join(skipped)}" if skipped else ""
         count = played.get(PLAYING, len(sample.games))
         held = f"{len(names) - len(skipped)} laws hold on {_random_games(count)}{without}"

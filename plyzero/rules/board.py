@@ -123,12 +123,13 @@ class Board:
         return tuple(cell for cell, old in zip(self.cells, before.cells, strict=True) if cell.piece != old.piece)
 
     def __str__(self) -> str:
-        """Return the board as text: stones are x and o."""
+        """Return the board as text: stones are x and o. Where squares have longer texts, columns are wider."""
         marks = [(label.y, label.x, label.text) for label in self.labels]
         marks += [(cell.y, cell.x, glyph(cell, self.style)) for cell in self.cells]
         left = min(x for _, x, _ in marks)
+        wide = 1 + max((len(glyph(cell, self.style)) for cell in self.cells if cell.shape == "square"), default=1)
         rows = groupby(sorted(marks), key=lambda mark: mark[0])
-        return "\n".join(_line([(round(2 * (x - left)) + 1, text) for _, x, text in row]) for _, row in rows)
+        return "\n".join(_line([(round(wide * (x - left)) + 1, text) for _, x, text in row]) for _, row in rows)
 
     def _name_at(self, text: str, at: int) -> str:
         """Return the longest name of a cell that stands in `text` from `at` on, "" if none does."""

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeVar
@@ -55,8 +56,8 @@ LIBRARIES: Final = (
 )
 """Prefixes of the paths of the toolkit's own files, and of all files that are not a user's."""
 
-UNQUOTED: Final = re.compile(r"(?<==)(?!(?:[-+.\d]+|True|False|None) *[,)])[^\s,()'\"=\[{][^\s,()'\"=]*")
-"""Pattern of a value of a parameter, as OpenSpiel writes it, that Python does not read."""
+UNQUOTED: Final = re.compile(r"(?<==)(?!(?:[-+.\d]+(?:e[-+]?\d+)?|True|False|None) *[,)])[^\s,()'\"=\[{][^\s,()'\"=]*")
+"""Pattern of a value of a parameter, as OpenSpiel writes it, or `module:function`, that Python does not read."""
 
 T = TypeVar("T")
 
@@ -137,7 +138,7 @@ def load_game(game: str | type[Game]) -> GameSpec:
         raise UserError(f"{expected}, got {shown(text)}{_offer(text)}")
     target = match[1]
     cls = _import_class(target) if isinstance(game, str) else _usable(target, game)
-    parameters = parse_parameters(text, unquoted=target.startswith(OPENSPIEL))
+    parameters = parse_parameters(text, unquoted=target.startswith((OPENSPIEL, ALPHA_ZERO_GENERAL)))
     known = inspect.signature(cls).parameters
     for key in parameters:
         if key not in known:
@@ -238,7 +239,7 @@ def _import_class(target: str) -> type[Game]:
     if target.startswith(ALPHA_ZERO_GENERAL):
         from plyzero.rules.adapters import alpha_zero_general
 
-        return alpha_zero_general.game_class(target, load_object(target.removeprefix(ALPHA_ZERO_GENERAL)))
+        return alpha_zero_general.game_class(target)
     if ":" in target:
         module_name, _, class_name = target.partition(":")
         if module_name.endswith(".py"):
@@ -398,16 +399,21 @@ def is_own(file: str) -> bool:
 
 
 def with_location(error: BaseException) -> str:
-    """Return the type and message of an error in a user's code as one line, with the file and line that raised it."""
-    at = (own_frames(error) or traceback.extract_tb(error.__traceback__))[-1]
-    where = "" if isinstance(error, SyntaxError) else f" ({Path(at.filename).name}, line {at.lineno})"
+    """Return the type and message of an error in a user's code as one line, with the file and line that raised it.
+
+    A line of the toolkit is never named: it would tell a user nothing.
+    """
+    calls = traceback.extract_tb(error.__traceback__)[::-1]  # the innermost first
+    inner = takewhile(lambda call: not call.filename.startswith(TOOLKIT), calls)
+    at = next(iter([*own_frames(error)[::-1], *inner]), None)
+    where = f" ({Path(at.filename).name}, line {at.lineno})" if at and not isinstance(error, SyntaxError) else ""
     return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
 
 
 def parse_parameters(text: str, *, unquoted: bool = False) -> dict[str, object]:
     """Return the parameters in a name such as `othello(size=6)`. Raises UserError if they have another form.
 
-    unquoted: strings need no quotation marks, and `true` and `false` are truth values, as OpenSpiel writes them.
+    unquoted: strings need no quotation marks, as OpenSpiel writes them, and `true` and `false` are truth values.
     """
     _, bracket, arguments = text.strip().partition("(")
     if unquoted:

@@ -107,6 +107,10 @@ def test_advice_is_given_where_it_is_due_and_not_elsewhere(words, due, not_due):
     assert [words in advised(start) for start in (*due, *not_due)] == [True] * len(due) + [False] * len(not_due)
 
 
+def test_no_advice_is_given_about_what_plyzero_declares_for_a_game_of_another_toolkit():
+    assert advised(load_game("azg:tests.helpers.azg_games:Objects").start, symmetries=(0, 0)) == ""
+
+
 def test_symmetries_are_asked_for_where_there_are_none():
     assert advised(TicTacToe()) == ""
     assert "no symmetries are declared" in advised(TicTacToe(), symmetries=(0, 0))

@@ -291,6 +291,7 @@ def test_rules_that_fail_are_named_with_their_line_and_with_how_to_test_them(
     assert done.stderr.startswith(f"plyzero: {game} cannot be played: {cause}")
     assert done.stderr.endswith(f"; plyzero check {game} tests the rules\n")
     assert len(done.stderr.splitlines()) == 1
+    assert {*re.findall(r"\((\w+)\.py, line", done.stderr)} <= {game.partition(":")[0]}  # never one of plyzero
 
 
 @pytest.mark.parametrize("module", ["opens", "ends"])

@@ -141,13 +141,6 @@ class Lost(Noughts):
         return [(np.fliplr(board), pi)]
 
 
-class RandomStart(Noughts):
-    def getInitBoard(self):
-        board = super().getInitBoard()
-        board.flat[np.random.randint(9)] = 1
-        return board
-
-
 class TwoStarts(Noughts):
     """A coin decides where the first stone lies, as in their Santorini."""
 

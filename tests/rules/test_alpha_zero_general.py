@@ -96,10 +96,9 @@ def test_moves_have_the_names_of_squares_and_the_board_is_drawn():
     ("name", "reason"),
     [
         ("Fork(players=3)", "it is for 3 players, not for two"),
-        ("RandomStart", "getInitBoard shuffles the board"),
-        ("RandomMove", "getNextState returns different boards for move"),
+        ("RandomMove", r"getNextState returns different boards for the same move; .* \(after the moves \d\)"),
         ("Endless", "a random game has not ended after 2000 moves"),
-        ("Stuck", "getValidMoves allows no move after the moves"),
+        ("Stuck", "getValidMoves allows no move, and getGameEnded is 0 there"),
         ("Half", "it has no getActionSize, getNextState"),
         ("LINES", "it is not a class"),
         ("Nothing", "has no class or function 'Nothing'"),
@@ -107,7 +106,7 @@ def test_moves_have_the_names_of_squares_and_the_board_is_drawn():
     ],
 )
 def test_what_cannot_be_played_is_refused_with_the_reason(name: str, reason: str):
-    with pytest.raises(UserError, match=reason.replace("(", r"\(")):
+    with pytest.raises(UserError, match=reason):
         load_game(NAME + name)
 
 

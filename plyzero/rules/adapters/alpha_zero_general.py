@@ -9,23 +9,30 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import copy
 import functools
 import inspect
-import io
 import logging
-import random
-import re
-import sys
-import threading
-from collections.abc import Hashable, Iterator
-from typing import Any, ClassVar, Final, NamedTuple, Self, cast
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar, Final, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.errors import UserError
+from plyzero.errors import UserError, shown
+from plyzero.rules.adapters.azg_boards import Channel, Part
+from plyzero.rules.adapters.azg_calls import Calls, restore_old_numpy
+from plyzero.rules.adapters.azg_symmetries import proposed_symmetries
+from plyzero.rules.adapters.azg_trial import (
+    Setups,
+    channels_of,
+    compare,
+    longest_game,
+    random_games,
+    setups_of,
+    turned,
+)
 from plyzero.rules.board import Board, grid, square_names
+from plyzero.rules.catalog import load_object
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.symmetry import Symmetry
 from plyzero.rules.trial import Trial, play_trial
@@ -38,105 +45,31 @@ METHODS: Final = (
 )
 """The methods that a game of alpha-zero-general must define."""
 
-TRIAL_GAMES: Final = 8
-MAX_BEGINNINGS: Final = 4  # different initial boards, such as one for each player who may begin; more are shuffled
-TRIAL_PLIES: Final = 300  # of random games together, at least
-LONGEST_TRIAL: Final = 2000  # plies after which a game is cut off
-"""The trial of a game when it is loaded. Its version depends on these."""
+OPTIONS: Final[Mapping[str, tuple[type, Any, str]]] = {
+    "planes": (str, "", "the function that makes planes of a board, planes=module:function"),
+    "max_plies": (int, 0, "a number of plies, max_plies=400"),
+}
+"""Parameters that every game has besides its own: type, default and what is expected."""
+
+TRIAL_PLIES: Final = 300  # of random games together, at least, on which symmetries and version are tested
 
 PIECES: Final = {0: "", 1: "0", -1: "1"}
-"""The pieces of a drawn board by the numbers of most games; any other number is shown as it is."""
-
-
-class _Channel(NamedTuple):
-    """The planes of a part of the board: one for each of `values`, or, without any, its numbers over `scale`."""
-
-    values: tuple[int, ...]
-    scale: float
-
-    @property
-    def planes(self) -> int:
-        return len(self.values) or 1
-
-
-class _Rules:
-    """A game of alpha-zero-general with players 0 and 1, boards that no call changes, and results as outcomes.
-
-    sides:        their numbers of the two players.
-    as_in_search: whether moves are played on the canonical board, as their search does, and not as in their Arena.
-    shows_mover:  whether the canonical board leaves open who is to move.
-    shows_ply:    whether a plane shows the number of plies, which boards with a class of their own may count.
-    """
-
-    def __init__(self, game: Any) -> None:
-        self.game = game
-        self.lock = threading.RLock()  # some games keep their board in the object
-        players = int(game.getNumberOfPlayers()) if hasattr(game, "getNumberOfPlayers") else 2
-        if players != 2:
-            raise ValueError(f"it is for {players} players, not for two")
-        self.sides = (0, 1) if hasattr(game, "getNumberOfPlayers") else (1, -1)
-        self.as_in_search = self.shows_mover = False
-        self.start = self.initial_board()
-        self.shows_ply = not isinstance(self.start, np.ndarray | list | tuple)
-        self.display = getattr(game, "display", None) or getattr(sys.modules[type(game).__module__], "display", None)
-
-    def text(self, board: Any) -> str:
-        """Return what their `display` prints, without colours; without such a function, the text of the board."""
-        printed = io.StringIO()
-        if self.display:
-            with self.lock, contextlib.redirect_stdout(printed), contextlib.suppress(Exception):
-                self.display(_copied(board))
-        return re.sub(r"\x1b\[[0-9;]*m", "", printed.getvalue()).strip("\n") or str(board)
-
-    def initial_board(self, seed: int = 0) -> Any:
-        """Return their initial board, as it is where their random numbers begin with `seed`."""
-        with self.lock:
-            before = random.getstate(), np.random.get_state()
-            random.seed(seed)
-            np.random.seed(seed)
-            try:
-                return _copied(self.game.getInitBoard())
-            finally:
-                random.setstate(before[0])
-                np.random.set_state(before[1])
-
-    def canonical(self, board: Any, player: int) -> Any:
-        with self.lock:
-            return _copied(self.game.getCanonicalForm(_copied(board), self.sides[player]))
-
-    def legal(self, canonical: Any) -> list[int]:
-        with self.lock:
-            valid = self.game.getValidMoves(_copied(canonical), self.sides[0])
-        legal: list[int] = np.flatnonzero(valid).tolist()
-        return legal
-
-    def play(self, board: Any, player: int, action: int) -> tuple[Any, int]:
-        with self.lock:
-            after, side = self.game.getNextState(_copied(board), self.sides[player], action)
-            return _copied(after), self.sides.index(int(side))
-
-    def outcome(self, board: Any, player: int) -> Outcome | None:
-        """Return the outcome, asked for `player`."""
-        with self.lock:
-            found = np.asarray(self.game.getGameEnded(_copied(board), self.sides[player]), float)
-        if not found.any():
-            return None
-        lead = found[player] - found[1 - player] if found.ndim else float(found)
-        return Outcome(None if abs(lead) < 0.5 else player if lead > 0 else 1 - player)
+"""The pieces of a drawn board by the numbers of most games; anything else is shown as it is."""
 
 
 class AzgGame(Game):
     """A position of a game of alpha-zero-general. Each game is a subclass, and so is each with its parameters.
 
-    _board:  theirs; the canonical board where moves are played on it.
+    _board:  theirs; the canonical board where moves are played on it; None before the roll of a setup.
     """
 
     azg_name: ClassVar[str]
     _game: ClassVar[Any]
-    _rules: ClassVar[_Rules]
-    _channels: ClassVar[tuple[_Channel, ...]]
-    _shape: ClassVar[tuple[int, ...]]
+    _calls: ClassVar[Calls]
+    _setups: ClassVar[Setups]
+    _channels: ClassVar[tuple[Channel, ...]]
     _symmetries: ClassVar[tuple[Symmetry, ...]] = ()
+    _has_warned: ClassVar[bool] = False
     _board: Any
     _ply: int
     to_play: int
@@ -152,83 +85,128 @@ class AzgGame(Game):
 
     @functools.cached_property
     def _canonical(self) -> Any:
-        return self._board if self._rules.as_in_search else self._rules.canonical(self._board, self.to_play)
+        return self._board if self._calls.as_in_search else self._calls.canonical(self._board, self.to_play)
 
     @functools.cached_property
     def _outcome(self) -> Outcome | None:
-        if not self._rules.as_in_search:
-            return self._rules.outcome(self._board, self.to_play)
-        return _turned(self._rules.outcome(self._board, 0), self.to_play)
+        if self._board is None:
+            return None
+        if not self._calls.as_in_search:
+            return self._calls.outcome(self._board, self.to_play)
+        return turned(self._calls.outcome(self._board, 0), self.to_play)
 
     @functools.cached_property
     def _legal(self) -> list[int]:
-        return [] if self._outcome else self._rules.legal(self._canonical)
+        return [] if self._outcome or self._board is None else self._calls.legal(self._canonical)
 
     def legal_actions(self) -> list[int]:
         return self._legal
 
+    def chances(self) -> Sequence[float]:
+        return self._setups.chances if self._board is None else ()
+
     def play(self, action: int) -> Self:
-        if not self._rules.as_in_search:
-            return self._at(*self._rules.play(self._board, self.to_play, action), self._ply + 1)
-        board, mover = self._rules.play(self._board, 0, action)
-        return self._at(self._rules.canonical(board, mover), mover ^ self.to_play, self._ply + 1)
+        if self._board is None:
+            return self._begun(self._setups.boards[action])
+        if not self._calls.as_in_search:
+            return self._at(*self._calls.play(self._board, self.to_play, action), self._ply + 1)
+        board, mover = self._calls.play(self._board, 0, action)
+        return self._at(self._calls.canonical(board, mover), mover ^ self.to_play, self._ply + 1)
+
+    @classmethod
+    def _begun(cls, setup: Any) -> Self:
+        return cls._at(cls._calls.canonical(setup, 0) if cls._calls.as_in_search else setup, 0, 0)
 
     def outcome(self) -> Outcome | None:
         return self._outcome
 
     def observe(self) -> NDArray[Any]:
-        parts = [
-            part == np.array(channel.values)[:, None, None] if channel.values else part[None] / channel.scale
-            for part, channel in zip(_parts(self._canonical), self._channels, strict=True)
-        ]
-        if self._rules.shows_mover:
+        parts = []
+        for part, channel in zip(self._calls.channels(self._canonical), self._channels, strict=True):
+            planes, unseen = channel.show(part)
+            parts.append(planes)
+            if unseen is not None:
+                self._warn(unseen)
+        if self._calls.shows_mover:
             parts.append(np.full((1, *self.observation_shape[1:]), self.to_play))
-        if self._rules.shows_ply:
+        if self._calls.shows_ply:
             parts.append(np.full((1, *self.observation_shape[1:]), self._ply / self.max_plies))
         return np.concatenate(parts).astype(self.observation_dtype)
 
+    def _warn(self, unseen: Part) -> None:
+        """Warn once for a game that its boards have something that the trial has not seen."""
+        if not self._has_warned:
+            type(self)._has_warned = True
+            log.warning(
+                "%s: %s stands on a board, which no random game had when the game was loaded; all that is unknown has "
+                "one plane: planes of your own, (planes=module:function), show it better",
+                self.azg_name,
+                shown(unseen.ravel()[0].item()),
+            )
+
     def key(self) -> Hashable:
-        if self._rules.shows_ply:
-            return self._ply, self.to_play, self._rules.game.stringRepresentation(self._board)
-        return self.to_play, _array(self._board).tobytes()
+        if self._calls.shows_ply:
+            return self._ply, self.to_play, self._calls.content(self._board)
+        return self.to_play, self._calls.content(self._board)
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         return self._symmetries
 
+    @functools.cached_property
+    def _squares(self) -> Part | None:
+        """The part of the board that is drawn: the only one with rows and columns."""
+        if self._board is None or self._calls.shows_ply:
+            return None
+        parts = [part for part in self._calls.view.parts(self._board, "getNextState") if part.ndim == 2]
+        return parts[0] if len(parts) == 1 and parts[0].shape[1] <= 26 else None
+
+    @functools.cached_property
+    def _shape(self) -> tuple[int, int]:
+        """The rows and columns of what is drawn, 0 where nothing is."""
+        squares = self._begun(self._setups.boards[0])._squares
+        return (0, 0) if squares is None else cast(tuple[int, int], squares.shape)
+
     def action_name(self, action: int) -> str:
         """Return the square or the column, where there are as many of them as actions; then "pass" may be one more."""
-        shape = self._shape
-        squares = shape[0] * shape[1] if len(shape) == 2 and shape[1] <= 26 else 0
-        if squares and self.num_actions == shape[1]:
-            return square_names(1, shape[1])[action][0]
-        if squares and self.num_actions in (squares, squares + 1):
-            return [*square_names(*shape), "pass"][action]
+        rows, columns = self._shape
+        if rows and self.num_actions == columns:
+            return square_names(1, columns)[action][0]
+        if rows and self.num_actions in (rows * columns, rows * columns + 1):
+            return [*square_names(rows, columns), "pass"][action]
         return str(action)
 
     def render(self) -> Board | None:
-        shape = self._shape
-        if len(shape) != 2 or shape[1] > 26:
+        if self._board is None and all(self._shape):
+            return grid(np.zeros(self._shape, int), by_column=self.num_actions == self._shape[1])
+        squares = self._squares
+        if squares is None:
             return None
-        side = -1 if self._rules.as_in_search and self.to_play else 1
-        pieces, numbers = np.unique(_array(self._board), return_inverse=True)
-        names = [PIECES.get(side * int(piece), f"{piece:g}") for piece in pieces]
-        if any(len(name) > 1 for name in names):
-            return None
-        return grid(numbers.reshape(shape), pieces=names, by_column=self.num_actions == shape[1])
+        side = -1 if self._calls.as_in_search and self.to_play else 1
+        pieces, numbers = np.unique(squares, return_inverse=True)
+        names = [_piece(piece, side) for piece in pieces.tolist()]
+        return grid(numbers.reshape(squares.shape), pieces=names, by_column=self.num_actions == squares.shape[1])
 
     def __str__(self) -> str:
+        if self._board is None:
+            return f"one of {self.num_chances} boards is rolled"
         board = self.render()
-        return self._rules.text(self._board) if board is None else str(board)
+        return self._calls.text(self._board) if board is None else str(board)
 
 
-def game_class(name: str, game: Any) -> type[AzgGame]:
-    """Return the class of plyzero for `game`, a class of alpha-zero-general that is called `name`.
+def _piece(piece: Any, side: int) -> str:
+    """Return what is drawn for a number or a text on a board; `side`: -1 if the board is turned."""
+    if isinstance(piece, str):
+        return "" if piece in (" ", ".", "-", "_") else piece
+    return PIECES.get(side * piece, f"{piece:g}")
 
-    Raises UserError if it lacks a method.
+
+def game_class(name: str) -> type[AzgGame]:
+    """Return the class of plyzero for a class of alpha-zero-general, which `name` names as MODULE:CLASS with a prefix.
+
+    Raises UserError if there is none, or if it lacks a method.
     """
-    for kind in (int, float, bool, object):  # which NumPy also had when many of these games were written
-        if kind.__name__ not in vars(np):
-            setattr(np, kind.__name__, kind)
+    restore_old_numpy()  # before the module of the game is run
+    game = load_object(name.partition(":")[2])
     missing = [method for method in METHODS if not callable(getattr(game, method, None))]
     is_class = isinstance(game, type)
     if not is_class or missing:
@@ -241,7 +219,14 @@ def game_class(name: str, game: Any) -> type[AzgGame]:
 def _subclass(name: str, game: Any) -> type[AzgGame]:
     attributes: dict[str, Any] = {"__doc__": inspect.getdoc(game), "azg_name": name, "_game": game}
     with contextlib.suppress(TypeError, ValueError):
-        attributes["__signature__"] = inspect.signature(game)
+        own = inspect.signature(game)
+        options = [
+            inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default)
+            for option, (_, default, _) in OPTIONS.items()
+            if option not in own.parameters
+        ]
+        named = [each for each in own.parameters.values() if each.kind != inspect.Parameter.VAR_KEYWORD]
+        attributes["__signature__"] = inspect.Signature([*named, *options])
     return type(game.__name__, (AzgGame,), attributes)
 
 
@@ -252,123 +237,74 @@ def _initial_position(cls: type[AzgGame], parameters: str) -> AzgGame:
     parameters: as a literal, which a cache can have as its key.
     Raises ValueError if plyzero cannot play the game.
     """
-    rules = _Rules(cls._game(**ast.literal_eval(parameters)))
-    others = [rules.initial_board(seed) for seed in range(1, 2 * MAX_BEGINNINGS)]
-    if (beginnings := len({_array(board).tobytes() for board in (rules.start, *others)})) > MAX_BEGINNINGS:
-        raise ValueError("getInitBoard shuffles the board; a game begins with one position, and can roll dice there")
-    if beginnings > 1:
-        log.warning("%s: getInitBoard returns different boards; every game begins with the same one", cls.azg_name)
-    made: type[AzgGame] = type(cls.__name__, (cls,), {"_rules": rules, "num_actions": int(rules.game.getActionSize())})
-    games = list(_random_games(rules))
-    if warning := _compare(rules, games):
-        log.warning("%s: %s", cls.azg_name, warning)
-    boards = [_parts(rules.canonical(board, player)) for game in games for board, player, _ in game]
-    made._shape = np.shape(_array(rules.start))
-    made._channels = tuple(_channel(np.array(channel)) for channel in zip(*boards, strict=True))
-    rows, columns = boards[0].shape[1:]
-    planes = sum(each.planes for each in made._channels) + rules.shows_mover + rules.shows_ply
-    made.observation_shape = (planes, rows, columns)
-    is_binary = all(each.values for each in made._channels) and not rules.shows_ply
-    made.observation_dtype = bool if is_binary else np.float32
-    made.max_plies = 2 * max(map(len, games))
-    if made.num_actions in (rows * columns, rows * columns + 1) and rows > 1 < columns:
-        made.policy_planes = 1
-    start = made._at(rules.canonical(rules.start, 0) if rules.as_in_search else rules.start, 0, 0)
-    trial = play_trial(start, plies=TRIAL_PLIES)
-    made._symmetries = _proven_symmetries(made, start, trial)
-    made.version = trial.checksum()
+    own, options = _split(cls, ast.literal_eval(parameters))
+    calls = Calls(cls._game(**own), load_object(options["planes"]) if options["planes"] else None)
+    setups = setups_of(calls)
+    made: type[AzgGame] = type(cls.__name__, (cls,), {"_calls": calls, "_setups": setups})
+    games = random_games(calls, setups.boards, options["max_plies"])
+    with calls.tried():
+        for sentence in filter(None, (setups.warning, compare(calls, games))):
+            log.warning("%s: %s", cls.azg_name, sentence)
+        made._channels = channels_of(calls, games)
+        _declare(made, calls, *longest_game(calls, games), options["max_plies"])
+    start = made._at(None, 0, 0) if made.num_chances else made._begun(setups.boards[0])
+    with calls.tried():
+        trial = play_trial(start, plies=TRIAL_PLIES)
+        made.version = trial.checksum()
+    if not made.num_chances:
+        made._symmetries = _proven_symmetries(made, start, trial)
     return start
 
 
-def _random_games(rules: _Rules) -> Iterator[list[tuple[Any, int, int]]]:
-    """Yield random games, always the same, as their Arena plays them: board, player and action of each move.
-
-    Raises ValueError if a move is random, a position has no legal move, or a game does not end.
-    """
-    rng = np.random.default_rng(0)
-    for _ in range(TRIAL_GAMES):
-        board, player = rules.start, 0
-        moves: list[tuple[Any, int, int]] = []
-        while rules.outcome(board, player) is None:
-            legal = rules.legal(rules.canonical(board, player))
-            after = f"after the moves {_shown([move for *_, move in moves])}"
-            if not legal:
-                raise ValueError(f"getValidMoves allows no move {after}, and getGameEnded is 0 there")
-            if len(moves) == LONGEST_TRIAL:
-                raise ValueError(f"a random game has not ended after {LONGEST_TRIAL} moves")
-            action = int(rng.choice(legal))
-            moves.append((board, player, action))
-            reached, again = (rules.play(board, player, action) for _ in range(2))
-            if reached[1] != again[1] or not _is_same(reached[0], again[0]):
-                raise ValueError(
-                    f"getNextState returns different boards for move {action} {after}; dice need chances()"
-                )
-            board, player = reached
-        yield moves
+def _split(cls: type[AzgGame], parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parameters of their class, and the OPTIONS. Raises ValueError if one is missing or unusable."""
+    known = inspect.signature(cls._game).parameters
+    lacks = [name for name, each in known.items() if _is_required(each) and name not in parameters]
+    if lacks:
+        given = [f"{name}={value!r}" for name, value in parameters.items()]
+        example = ", ".join([*given, *(f"{name}={_example(known[name])}" for name in lacks)])
+        raise ValueError(f"expected a value for {' and for '.join(lacks)}, such as {cls.azg_name}({example})")
+    options: dict[str, Any] = {}
+    for name, (kind, default, expected) in OPTIONS.items():
+        value = default if name in known else parameters.get(name, default)
+        if type(value) is not kind or (isinstance(value, int) and value < 0):
+            raise ValueError(f"expected {expected}, got {shown(value)}")
+        options[name] = value
+    return {name: value for name, value in parameters.items() if name in known}, options
 
 
-def _compare(rules: _Rules, games: list[list[tuple[Any, int, int]]]) -> str:
-    """Find out whether moves are played as in their Arena, and whether the canonical board shows who is to move.
-
-    Their Arena plays moves on the real board, their search on the canonical one. Where the results differ, the one is
-    right whose results are those of two opponents. Return a sentence that names the first such moves, "" if none.
-    """
-    ends = [rules.play(*game[-1]) for game in games]
-    differs = [
-        [move for *_, move in game[:ply]]
-        for game, end in zip(games, ends, strict=True)
-        for ply, (board, player) in enumerate([*(move[:2] for move in game), end])
-        if rules.outcome(board, player) != _turned(rules.outcome(rules.canonical(board, player), 0), player)
-    ]
-    rules.as_in_search = bool(differs) and any(rules.outcome(board, 0) != rules.outcome(board, 1) for board, _ in ends)
-    is_unchanged = all(
-        _is_same(*(rules.canonical(board, side) for side in (0, 1))) for game in games for board, *_ in game
-    )
-    rules.shows_mover = is_unchanged or (bool(differs) and not rules.as_in_search)
-    if not differs:
-        return ""
-    played = "canonical board, as their search does" if rules.as_in_search else "board itself, as their Arena does"
-    return (
-        f"after the moves {_shown(min(differs, key=len))} getGameEnded gives another result for the canonical board "
-        f"than for the board; moves are played on the {played}"
-    )
+def _is_required(parameter: inspect.Parameter) -> bool:
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return parameter.kind in kinds and parameter.default is parameter.empty
 
 
-def _shown(moves: list[int]) -> str:
-    return " ".join(map(str, moves[:20])) + " ..." * (len(moves) > 20)
+def _example(parameter: inspect.Parameter) -> str:
+    return "'...'" if parameter.annotation in (str, "str") or "name" in parameter.name else "3"
 
 
-def _turned(outcome: Outcome | None, player: int) -> Outcome | None:
-    """Return an `outcome` in which 0 is `player`, with the players as they are."""
-    return outcome if outcome is None or outcome.winner is None else Outcome(outcome.winner ^ player)
-
-
-def _array(board: Any) -> NDArray[Any]:
-    """Return a board as an array; a class for boards offers `astype`, as their networks need it."""
-    return np.asarray(board if isinstance(board, np.ndarray | list | tuple) else board.astype(np.float32))
-
-
-def _parts(board: Any) -> NDArray[Any]:
-    """Return a board as `[channels, rows, columns]`; of three dimensions the channels are the one that differs."""
-    array = _array(board)
-    if array.ndim == 3:
-        return np.moveaxis(array, -1, 0) if array.shape[0] == array.shape[1] != array.shape[2] else array
-    return array[None] if array.ndim == 2 else array.reshape(1, -1, 1)
-
-
-def _channel(seen: NDArray[Any]) -> _Channel:
-    """Return how to show a part of the board of which `seen`, `[boards, rows, columns]`, is known."""
-    most, least = float(seen.max()), float(seen.min())
-    bound = max(most, -least)
-    values = [*range(1, int(bound) + 1), *range(-1, -int(bound) - 1 if least < 0 else 0, -1)]
-    if np.array_equal(seen, np.rint(seen)) and len(values) <= 16:
-        return _Channel(tuple(values), 1.0)
-    return _Channel((), max(bound, 1.0))  # a plane of the numbers themselves
+def _declare(made: type[AzgGame], calls: Calls, bound: int, is_certain: bool, given: int) -> None:
+    """Set the numbers that every game declares; `given`: max_plies of the person, 0 if there is none."""
+    rows, columns = calls.shapes[0]
+    planes = sum(each.planes for each in made._channels) + calls.shows_mover + calls.shows_ply
+    is_binary = all(each.values and not each.scale for each in made._channels) and not calls.shows_ply
+    drawn = len(made._setups.boards)
+    made.num_actions, made.num_chances = calls.num_actions, drawn if drawn > 1 else 0
+    if not made.num_chances:
+        made.chances = Game.chances  # type: ignore[method-assign]
+    made.observation_shape = (planes, rows, columns)
+    made.observation_dtype = bool if is_binary else np.float32
+    made.max_plies = given or bound
+    if made.num_actions in (rows * columns, rows * columns + 1) and rows > 1 < columns:
+        made.policy_planes = 1
+    if not (given or is_certain):
+        reason = f"max_plies = {bound} is a guess, and games that are longer are cut off: (max_plies=...) sets another"
+        made.waived_laws = {"games_with_dice_end" if made.num_chances else "games_end": reason}
 
 
 def _proven_symmetries(made: type[AzgGame], start: AzgGame, trial: Trial) -> tuple[Symmetry, ...]:
     """Return the symmetries of getSymmetries that `trial` proves; warn of moves that do not belong to their board."""
-    proposed = list(_proposed_symmetries(made))
+    calls = made._calls
+    proposed = list(proposed_symmetries(made.azg_name, calls, made._channels, calls.shows_mover + calls.shows_ply))
     proven = trial.proven(proposed)
     kept = {each.actions.tobytes() for each in proven}
     seen = start.observe().ravel()
@@ -382,45 +318,3 @@ def _proven_symmetries(made: type[AzgGame], start: AzgGame, trial: Trial) -> tup
             "%s: getSymmetries returns a board and moves that do not belong together; it is not used", made.azg_name
         )
     return proven
-
-
-def _proposed_symmetries(made: type[AzgGame]) -> Iterator[Symmetry]:
-    """Yield the symmetries that getSymmetries shows when it is given a numbered board and a numbered policy."""
-    start = _array(made._rules.start)
-    numbers = np.arange(start.size).reshape(start.shape)
-    board = numbers.astype(start.dtype if start.size <= 127 else np.int64)
-    policy = np.arange(made.num_actions, dtype=np.float64)
-    extra = (
-        (np.ones(made.num_actions, bool),) if len(inspect.signature(made._game.getSymmetries).parameters) > 3 else ()
-    )
-    try:
-        images = [
-            (np.asarray(each[0]), np.asarray(each[1])) for each in made._rules.game.getSymmetries(board, policy, *extra)
-        ]
-    except Exception:  # it is written for boards, and may not like this one; the search does not need it
-        return
-    cells = _parts(numbers)
-    size = cells[0].size
-    for image, moved in images:
-        if image.shape != start.shape or sorted(moved.ravel()) != list(range(made.num_actions)):
-            continue
-        sources = np.argsort(cells.ravel())[_parts(image).astype(int).ravel() % start.size].reshape(len(cells), size)
-        planes, first = [], 0
-        for channel, (source, spec) in enumerate(zip(sources, made._channels, strict=True)):
-            if not np.array_equal(np.sort(source), np.arange(channel * size, (channel + 1) * size)):
-                break
-            planes += [source - channel * size + (first + k) * size for k in range(spec.planes)]
-            first += spec.planes
-        else:
-            for plane in range(first, made.observation_shape[0]):  # of the mover and of the ply, which stay
-                planes.append(np.arange(size) + plane * size)
-            yield Symmetry(np.concatenate(planes).astype(np.intp), np.argsort(moved.ravel().astype(int)))
-
-
-def _copied(board: Any) -> Any:
-    """Return a copy: some games change the board they are given, and some return the board they keep."""
-    return board.copy() if isinstance(board, np.ndarray) else copy.deepcopy(board)
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return np.array_equal(_array(one), _array(other))
