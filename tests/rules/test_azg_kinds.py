@@ -99,7 +99,7 @@ def test_boards_of_parts_are_joined_plane_by_plane():
     planes = start.play(2).observe()
     assert planes.shape == start.observation_shape
     assert planes[1].tolist() == [[0, 0, 1, 0, 0]]  # the opponent's stone
-    assert [plane.ravel().tolist() for plane in planes if plane.all()] == [[1] * 5] * 2  # one ply; a 7
+    assert [plane[0].tolist() for plane in planes if plane.all()] == [[1 / 16] * 5, [1] * 5]  # one ply; a 7
 
 
 def test_letters_have_a_plane_each():

@@ -190,7 +190,10 @@ class AzgGame(Game):
         if self._board is None:
             return f"one of {self.num_chances} boards is rolled"
         board = self.render()
-        return self._calls.text(self._board) if board is None else str(board)
+        if board is None:
+            return self._calls.text(self._board)
+        others = [part for part in self._calls.view.parts(self._board, "getNextState") if part.ndim != 2]
+        return "\n".join([str(board), *(" ".join(map(str, part.ravel().tolist())) for part in others)])
 
 
 def _piece(piece: Any, side: int) -> str:
@@ -305,7 +308,8 @@ def _proven_symmetries(made: type[AzgGame], start: AzgGame, trial: Trial) -> tup
     """Return the symmetries of getSymmetries that `trial` proves; warn of moves that do not belong to their board."""
     calls = made._calls
     proposed = list(proposed_symmetries(made.azg_name, calls, made._channels, calls.shows_mover + calls.shows_ply))
-    proven = trial.proven(proposed)
+    with calls.tried():
+        proven = trial.proven(proposed)
     kept = {each.actions.tobytes() for each in proven}
     seen = start.observe().ravel()
     if any(

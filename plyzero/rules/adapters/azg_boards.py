@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -293,17 +293,22 @@ def _values(seen: Part) -> tuple[int, ...]:
 
 
 def _growing(games: Sequence[Sequence[Part]], movers: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
-    """Return at which squares the number grows during the games, as a counter does, `[rows, columns]`."""
-    only_up, often = np.ones(games[0][0].shape, bool), np.zeros(games[0][0].shape, bool)
-    for boards in _by_mover(games, movers):
-        steps = np.diff(np.abs(np.asarray(boards, float)), axis=0)
-        only_up &= (steps >= 0).all(axis=0)
-        often |= (steps > 0).sum(axis=0) >= GROWS
-    return only_up & often
+    """Return at which squares the number grows during the games, as a counter does, `[rows, columns]`.
+
+    The canonical board may turn, so that a counter grows only as one player sees it.
+    """
+    seen_by = [
+        [
+            [board for board, mover in zip(*game, strict=True) if mover in players]
+            for game in zip(games, movers, strict=True)
+        ]
+        for players in ((0, 1), (0,), (1,))
+    ]
+    return np.any([_only_up(boards) for boards in seen_by], axis=0)
 
 
-def _by_mover(games: Sequence[Sequence[Part]], movers: Sequence[Sequence[int]]) -> Iterator[list[Part]]:
-    """Yield the boards of each game that one of the players sees, since the canonical board may turn."""
-    for game, players in zip(games, movers, strict=True):
-        for player in (0, 1):
-            yield [board for board, mover in zip(game, players, strict=True) if mover == player] or [game[0]]
+def _only_up(games: Sequence[Sequence[Part]]) -> NDArray[np.bool_]:
+    """Return where the number never falls in any game, and rises GROWS times in one."""
+    steps = [np.diff(np.abs(np.asarray(game, float)), axis=0) for game in games if game]
+    often = [(step > 0).sum(axis=0) >= GROWS for step in steps]
+    return np.all([(step >= 0).all(axis=0) for step in steps], axis=0) & np.any(often, axis=0)

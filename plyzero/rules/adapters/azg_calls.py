@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import gc
 import io
 import math
 import random
 import re
+import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Final
 
@@ -74,7 +73,7 @@ class Calls:
         """Ask the game for what is the same in every position. Raises ValueError if plyzero cannot play it."""
         self.game = game
         self.lock = threading.RLock()  # some games keep their board in the object
-        self.called, self.calls = "", 0
+        self.called, self.has_limit = "", False
         self.as_in_search = self.shows_mover = False
         self.sides = (0, 1) if hasattr(game, "getNumberOfPlayers") else (1, -1)
         self.display = getattr(game, "display", None) or getattr(sys.modules[type(game).__module__], "display", None)
@@ -92,8 +91,14 @@ class Calls:
     def call(self, method: str, *arguments: Any) -> Any:
         """Return what a method of the game returns."""
         with self.lock:
-            self.called, self.calls = method, self.calls + 1
-            return getattr(self.game, method)(*arguments)
+            self.called = method
+            if not self.has_limit:
+                return getattr(self.game, method)(*arguments)
+            signal.setitimer(signal.ITIMER_VIRTUAL, CALL_SECONDS)
+            try:
+                return getattr(self.game, method)(*arguments)
+            finally:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
     def text(self, board: Any) -> str:
         """Return what their `display` prints, without colours; without such a function, the text of the board."""
@@ -188,8 +193,9 @@ class Calls:
 
         A call that does not return within CALL_SECONDS is such an error.
         """
+        before = self.has_limit
         try:
-            with _watched(self):
+            with _limited() as self.has_limit:
                 yield
         except NeverEndsError:
             raise ValueError(
@@ -199,6 +205,8 @@ class Calls:
             raise ValueError(f"{error}{f' ({_after(moves).strip()})' if moves else ''}") from error
         except Exception as error:
             raise ValueError(f"{self.called} raises {with_location(error)}{_after(moves)}") from error
+        finally:
+            self.has_limit = before
 
 
 def _lead(results: Part, player: int) -> float:
@@ -229,28 +237,18 @@ def _integer(answer: Any, method: str, what: str) -> int:
     return number
 
 
+def _end_call(number: int, frame: object) -> None:
+    raise NeverEndsError
+
+
 @contextlib.contextmanager
-def _watched(calls: Calls) -> Iterator[None]:
-    """End a call of this thread that takes more than CALL_SECONDS by NeverEndsError."""
-    thread, over = threading.get_ident(), threading.Event()
-    if hasattr(time, "pthread_getcpuclockid"):
-        clock = functools.partial(time.clock_gettime, time.pthread_getcpuclockid(thread))
-    else:
-        clock = time.process_time
-
-    def watch() -> None:
-        number, began = calls.calls, clock()
-        while not over.wait(CALL_SECONDS / 10):
-            if calls.calls != number:
-                number, began = calls.calls, clock()
-            elif clock() - began > CALL_SECONDS:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(NeverEndsError))
-                began = clock()
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
+def _limited() -> Iterator[bool]:
+    """Let a timer end a call in this block by NeverEndsError; yield whether there is one: in the main thread alone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield False
+        return
+    before = signal.signal(signal.SIGVTALRM, _end_call)
     try:
-        yield
+        yield True
     finally:
-        over.set()
-        watcher.join()
+        signal.signal(signal.SIGVTALRM, before)

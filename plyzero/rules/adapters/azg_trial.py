@@ -147,7 +147,8 @@ def longest_game(calls: Calls, games: list[list[Move]]) -> tuple[int, bool]:
     It does where two moves always leave fewer free squares. Otherwise good games may be far longer than random ones.
     """
     filled = [[_filled(calls, move.board) for move in game] for game in games]
-    if all(later > earlier for game in filled for earlier, later in zip(game, game[2:], strict=False)):
+    grows = [later > earlier for game in filled for earlier, later in zip(game, game[2:], strict=False)]
+    if all(grows) and len(grows) >= TRIAL_GAMES:
         squares = sum(part.size for part in calls.channels(calls.canonical(games[0][0].board, 0)))
         return 2 * (squares - filled[0][0]), True
     return max(LEAST_BOUND, 2 * max(map(len, games))), False
