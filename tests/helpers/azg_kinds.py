@@ -7,6 +7,7 @@ import itertools
 from collections import namedtuple
 
 import numpy as np
+from numba import _helperlib
 
 
 class Line:
@@ -383,6 +384,29 @@ class Shuffled(Line):
 class ShuffledElsewhere(Shuffled):
     def getInitBoard(self):
         return self.make(np.random.default_rng().permutation([1, -1, 0, 0, 0, 0]).tolist())
+
+
+class ShuffledByNumba(Shuffled):
+    """It draws with the generator of Numba's compiled code."""
+
+    def getInitBoard(self):
+        drawn = _helperlib.rnd_get_state(_helperlib.rnd_get_np_state_ptr())[1][0]
+        return self.make(np.random.default_rng(drawn).permutation([1, -1, 0, 0, 0, 0]).tolist())
+
+
+class OnlyLegal(Line):
+    """Its getSymmetries can move legal actions only; the last is never legal."""
+
+    def getActionSize(self):
+        return self.size + 1
+
+    def getValidMoves(self, board, player):
+        return np.append(super().getValidMoves(board, player), False)
+
+    def getSymmetries(self, board, pi, valid_actions):
+        if valid_actions[-1]:
+            raise IndexError
+        return [(board, pi, valid_actions), (board[:, ::-1], [*pi[-2::-1], pi[-1]], valid_actions)]
 
 
 class OldNumPy(Line):

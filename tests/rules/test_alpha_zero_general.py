@@ -96,7 +96,7 @@ def test_moves_have_the_names_of_squares_and_the_board_is_drawn():
     ("name", "reason"),
     [
         ("Fork(players=3)", "it is for 3 players, not for two"),
-        ("RandomMove", r"getNextState returns different boards for the same move; .* \(after the moves \d\)"),
+        ("RandomMove", r"getNextState returns different boards for the same move, .* \(after the moves \d\)"),
         ("Endless", "a random game has not ended after 2000 moves"),
         ("Stuck", "getValidMoves allows no move, and getGameEnded is 0 there"),
         ("Half", "it has no getActionSize, getNextState"),

@@ -45,6 +45,8 @@ LOADS = {
     "Large": 7,
     "FailingSymmetries": 0,
     "Shuffled": 0,
+    "ShuffledByNumba": 0,
+    "OnlyLegal": 1,
     "OldNumPy": 1,
 }
 """The games that load, and the number of their symmetries."""

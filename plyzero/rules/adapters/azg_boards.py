@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from plyzero.rules.catalog import with_location
 
-AS_ARRAY: Final = ("as_array", "to_array", "board_to_array", "to_planes")
+AS_ARRAY: Final = ("as_array", "to_array", "toArray", "board_to_array", "to_planes")
 """Methods of a board, or of the game, and functions of its module, that make an array of a board that is an object."""
 
 MAX_PLANES: Final = 4096

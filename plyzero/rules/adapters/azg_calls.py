@@ -112,15 +112,8 @@ class Calls:
 
     def initial_board(self, seed: int = 0) -> Any:
         """Return their initial board, as it is where their random numbers begin with `seed`."""
-        with self.lock:
-            before = random.getstate(), np.random.get_state()
-            random.seed(seed)
-            np.random.seed(seed)
-            try:
-                return copied(self.call("getInitBoard"))
-            finally:
-                random.setstate(before[0])
-                np.random.set_state(before[1])
+        with self.lock, _seeded(seed):
+            return copied(self.call("getInitBoard"))
 
     def canonical(self, board: Any, player: int) -> Any:
         with self.lock:
@@ -235,6 +228,25 @@ def _integer(answer: Any, method: str, what: str) -> int:
     if number < 1 or number != answer:
         raise BadAnswerError(f"{method} returns {shown(answer)}, expected {what}, a positive integer")
     return number
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Let the generators that games draw with begin with `seed` in this block: Python's, NumPy's and those of Numba."""
+    numba: Any = sys.modules.get("numba._helperlib")
+    pointers = [numba.rnd_get_np_state_ptr(), numba.rnd_get_py_state_ptr()] if numba else []
+    before = random.getstate(), np.random.get_state(), [numba.rnd_get_state(each) for each in pointers]
+    random.seed(seed)
+    np.random.seed(seed)
+    for pointer in pointers:
+        numba.rnd_seed(pointer, seed)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+        for pointer, state in zip(pointers, before[2], strict=True):
+            numba.rnd_set_state(pointer, state)
 
 
 def _end_call(number: int, frame: object) -> None:

@@ -50,7 +50,8 @@ def proposed_symmetries(name: str, calls: Calls, channels: Sequence[Channel], ad
 
 def _ask(calls: Calls, board: Any, policy: NDArray[Any]) -> list[Any]:
     takes_valid = len(inspect.signature(calls.game.getSymmetries).parameters) > 2
-    extra = (np.ones(calls.num_actions, bool),) if takes_valid else ()
+    # Those of a real position: compiled code writes where it likes if it is asked for moves that no position allows.
+    extra = (np.isin(policy, calls.legal(calls.canonical(calls.start, 0))),) if takes_valid else ()
     return list(calls.call("getSymmetries", board, policy, *extra))
 
 

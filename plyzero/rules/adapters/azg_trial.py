@@ -88,7 +88,10 @@ def _random_game(calls: Calls, board: Any, limit: int, rng: np.random.Generator)
             moves.append(Move(board, player, actions[-1]))
             reached, again = (calls.play(*moves[-1]) for _ in range(2))
             if reached[1] != again[1] or calls.content(reached[0]) != calls.content(again[0]):
-                raise BadAnswerError("getNextState returns different boards for the same move; dice need chances()")
+                raise BadAnswerError(
+                    "getNextState returns different boards for the same move, as with dice: write such a game as a "
+                    "class of plyzero, with chances()"
+                )
             board, player = reached
         if not moves:
             raise BadAnswerError(
