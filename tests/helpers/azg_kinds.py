@@ -243,6 +243,15 @@ def fails(sheet):
 
 
 class GameMakesArrays(Objects):
+    """Its getNextState returns more than the board and the player, and only who is to move has a canonical board."""
+
+    def getCanonicalForm(self, board, player):
+        assert player == 1 - 2 * (np.count_nonzero(board.line) % 2)
+        return super().getCanonicalForm(board, player)
+
+    def getNextState(self, board, player, action):
+        return *super().getNextState(board, player, action), str(action)
+
     def board_to_array(self, board):
         return planes_of(board)
 

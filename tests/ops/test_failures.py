@@ -2,11 +2,14 @@
 
 import copy
 import traceback
+from functools import partial
 
 import pytest
 
+from plyzero.errors import UserError
 from plyzero.ops.failures import describe_error, describe_log
-from plyzero.rules.catalog import ROOT, load_game
+from plyzero.rules.board import grid
+from plyzero.rules.catalog import ROOT, load_game, with_location
 from tests.helpers import toys
 
 GAME = load_game("tests.helpers.toys:Written")
@@ -18,6 +21,16 @@ def log_of(file: str, error: str = "ValueError: no") -> str:
     frames = [(f"{ROOT}/plyzero/search/slots.py", 7, "run"), (file, 12, "play"), (copy.__file__, 9, "copy")]
     calls = "".join(f'  File "{name}", line {line}, in {where}\n    code\n    ^^^^\n' for name, line, where in frames)
     return f"12:00 INFO trainer: step 7\nTraceback (most recent call last):\n{calls}{error}\n"
+
+
+@pytest.mark.parametrize("fails", [partial(grid, [[9]]), partial(load_game, "-:-")])
+def test_no_message_names_a_line_of_plyzero(fails):
+    with pytest.raises((IndexError, UserError)) as caught:
+        fails()
+    error = caught.value
+    error.__traceback__ = error.__traceback__.tb_next  # without this file
+    assert with_location(error) == f"{type(error).__name__}: {error}"
+    assert describe_error(error, GAME).startswith(f"{type(error).__name__}: {error}")
 
 
 def test_an_error_in_the_rules_names_file_and_line_and_how_to_test_them():

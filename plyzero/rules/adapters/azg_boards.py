@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from plyzero.rules.catalog import with_location
 
-AS_ARRAY: Final = ("as_array", "to_array", "toArray", "board_to_array", "to_planes")
+AS_ARRAY: Final = ("as_array", "to_array", "toArray", "board_to_array")
 """Methods of a board, or of the game, and functions of its module, that make an array of a board that is an object."""
 
 MAX_PLANES: Final = 4096
@@ -79,13 +79,7 @@ class View:
         Raises BadAnswerError.
         """
         if self.planes:
-            try:
-                found = _checked(np.asarray(self.planes(board)), f"{self.planes.__name__}()")
-            except BadAnswerError:
-                raise
-            except Exception as error:
-                text = f"{self.planes.__name__}() of the board that {method} returns raises {with_location(error)}"
-                raise BadAnswerError(text) from error
+            found = _made_by(self.planes, method, board)
             return [*found] if found.ndim == 3 else [*_channels_of(found)]
         return joined(self.parts(board, method), method)
 
@@ -101,10 +95,10 @@ class View:
         """Return an array of a board that is an object, by a method or a function that makes one."""
         for name in AS_ARRAY:
             if callable(found := getattr(board, name, None)):
-                return found()
+                return _made_by(found, method)
             for owner in (self._game, sys.modules[type(self._game).__module__]):
                 if callable(found := getattr(owner, name, None)):
-                    return found(board)
+                    return _made_by(found, method, board)
         if hasattr(board, "astype"):
             return board.astype(np.float32)
         if hasattr(board, "__array__"):
@@ -113,6 +107,16 @@ class View:
         raise BadAnswerError(
             f"{method} returns a {kind}, which is no array: {WITH_PLANES}; or give {kind} a method as_array()"
         )
+
+
+def _made_by(function: Callable[..., Any], method: str, *board: Any) -> Part:
+    """Return the array that a function of the person makes of a board, which `method` has returned."""
+    name = getattr(function, "__name__", "the function")
+    try:
+        made = np.asarray(function(*board))
+    except Exception as error:
+        raise BadAnswerError(f"{name}() of the board that {method} returns raises {with_location(error)}") from error
+    return _checked(made, f"{name}()")
 
 
 def _is_square(key: object, size: tuple[int, ...]) -> bool:

@@ -155,9 +155,9 @@ class Calls:
     def play(self, board: Any, player: int, action: int) -> tuple[Any, int]:
         with self.lock:
             answer = self.call("getNextState", copied(board), self.sides[player], action)
-            if not isinstance(answer, tuple | list) or len(answer) != 2:
+            if not isinstance(answer, tuple | list) or len(answer) < 2:
                 raise BadAnswerError(f"getNextState returns {shown(answer)}, expected (board, next player)")
-            after, side = answer
+            after, side = answer[:2]  # some forks also return the move
             try:
                 return copied(after), self.sides.index(int(side))
             except (TypeError, ValueError):

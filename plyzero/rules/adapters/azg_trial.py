@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from plyzero.rules.adapters.azg_boards import BadAnswerError, Channel, Part, as_texts, channel_of
+from plyzero.rules.adapters.azg_boards import BadAnswerError, Channel, as_texts, channel_of
 from plyzero.rules.adapters.azg_calls import Calls, shown_moves
 from plyzero.rules.game import Outcome
 
@@ -114,12 +115,7 @@ def compare(calls: Calls, games: list[list[Move]]) -> str:
         if calls.outcome(board, player) != turned(calls.outcome(calls.canonical(board, player), 0), player)
     ]
     calls.as_in_search = bool(differs) and any(calls.outcome(board, 0) != calls.outcome(board, 1) for board, _ in ends)
-    is_unchanged = all(
-        calls.content(calls.canonical(move.board, 0)) == calls.content(calls.canonical(move.board, 1))
-        for game in games
-        for move in game
-    )
-    calls.shows_mover = is_unchanged or (bool(differs) and not calls.as_in_search)
+    calls.shows_mover = _is_unturned(calls, games) or (bool(differs) and not calls.as_in_search)
     if not differs:
         return ""
     played = "canonical board, as their search does" if calls.as_in_search else "board itself, as their Arena does"
@@ -127,6 +123,18 @@ def compare(calls: Calls, games: list[list[Move]]) -> str:
         f"after the moves {shown_moves(min(differs, key=len))} getGameEnded gives another result for the canonical "
         f"board than for the board; moves are played on the {played}"
     )
+
+
+def _is_unturned(calls: Calls, games: list[list[Move]]) -> bool:
+    """Return whether the canonical board is the same for both players; some games refuse whoever is not to move."""
+    try:
+        return all(
+            calls.content(calls.canonical(move.board, 0)) == calls.content(calls.canonical(move.board, 1))
+            for game in games
+            for move in game
+        )
+    except Exception:
+        return False
 
 
 def turned(outcome: Outcome | None, player: int) -> Outcome | None:
@@ -149,22 +157,19 @@ def longest_game(calls: Calls, games: list[list[Move]]) -> tuple[int, bool]:
 
     It does where two moves always leave fewer free squares. Otherwise good games may be far longer than random ones.
     """
-    filled = [[_filled(calls, move.board) for move in game] for game in games]
+    filled = [[_filled(calls, move) for move in game] for game in games]
     grows = [later > earlier for game in filled for earlier, later in zip(game, game[2:], strict=False)]
     if all(grows) and len(grows) >= TRIAL_GAMES:
-        squares = sum(part.size for part in calls.channels(calls.canonical(games[0][0].board, 0)))
+        squares = sum(math.prod(shape) for shape in calls.shapes)
         return 2 * (squares - filled[0][0]), True
     return max(LEAST_BOUND, 2 * max(map(len, games))), False
 
 
-def _filled(calls: Calls, board: Any) -> int:
-    """Return how many squares of a board are not empty: not 0 or, of texts, not the commonest of the initial board."""
+def _filled(calls: Calls, move: Move) -> int:
+    """Return how many squares are not empty before a move: not 0 or, of texts, not the commonest at the start."""
+    board, start = (calls.channels(calls.canonical(*each)) for each in (move[:2], (calls.start, 0)))
     count = 0
-    for part, initial in zip(_parts(calls, board), _parts(calls, calls.start), strict=True):
+    for part, initial in zip(board, start, strict=True):
         empty = Counter(as_texts(initial).ravel().tolist()).most_common(1)[0][0] if part.dtype.kind == "U" else 0
         count += int(np.count_nonzero(part != empty))
     return count
-
-
-def _parts(calls: Calls, board: Any) -> list[Part]:
-    return calls.channels(calls.canonical(board, 0))
