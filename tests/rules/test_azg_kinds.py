@@ -12,6 +12,7 @@ from plyzero.rules.adapters import alpha_zero_general, azg_calls
 from plyzero.rules.adapters.alpha_zero_general import AzgGame
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import is_chance
+from tests.helpers import azg_kinds
 from tests.helpers.cli import plyzero
 
 KINDS = "azg:tests.helpers.azg_kinds:"
@@ -193,3 +194,16 @@ def test_a_module_that_needs_an_old_numpy_is_imported(tmp_path: Path, monkeypatc
     for name in azg_calls.OLD_NAMES:
         monkeypatch.delattr(np, name, raising=False)
     assert load_game("azg:old_numpy_game:Old").start.max_plies == 10
+
+
+def test_code_that_numba_compiles_is_not_ended(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(azg_calls, "CALL_SECONDS", 0.05)
+    compiles = compile(
+        "def work():\n    end = 0\n    while end < 3_000_000:\n        end += 1", f"{azg_calls.NUMBA}a.py", "exec"
+    )
+    names: dict[str, object] = {}
+    exec(compiles, names)
+    calls = azg_calls.Calls(azg_kinds.Line(), None)
+    calls.game.getActionSize = lambda: names["work"]() or 5
+    with calls.tried():
+        assert calls.call("getActionSize") == 5

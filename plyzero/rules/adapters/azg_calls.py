@@ -7,12 +7,14 @@ import ctypes
 import gc
 import io
 import math
+import os
 import random
 import re
 import signal
 import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator
+from types import FrameType
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +26,9 @@ from plyzero.rules.game import Outcome
 
 CALL_SECONDS = 15.0
 """The processor time that a call may take while a game is tried, which does not depend on the load of the machine."""
+
+NUMBA: Final = os.sep + os.path.join("numba", "core", "")
+"""A part of the paths of Numba's compiler."""
 
 OLD_NAMES: Final = {
     "int": int,
@@ -94,7 +99,7 @@ class Calls:
             self.called = method
             if not self.has_limit:
                 return getattr(self.game, method)(*arguments)
-            signal.setitimer(signal.ITIMER_VIRTUAL, CALL_SECONDS)
+            _begin_limit()
             try:
                 return getattr(self.game, method)(*arguments)
             finally:
@@ -249,7 +254,19 @@ def _seeded(seed: int) -> Iterator[None]:
             numba.rnd_set_state(pointer, state)
 
 
-def _end_call(number: int, frame: object) -> None:
+def _begin_limit() -> None:
+    """Let a call be ended after CALL_SECONDS, and again after each further second, if something has caught that."""
+    signal.setitimer(signal.ITIMER_VIRTUAL, CALL_SECONDS, 1)
+
+
+def _end_call(number: int, frame: FrameType | None) -> None:
+    """End the call, unless Numba compiles the game's code there, which may take long and ends."""
+    inner = frame
+    while inner is not None:
+        if NUMBA in inner.f_code.co_filename:
+            _begin_limit()
+            return
+        inner = inner.f_back
     raise NeverEndsError
 
 
