@@ -374,7 +374,7 @@ SMALL: dict[str, tuple[str, Build]] = {
         lambda _: changed(lambda m: m.graph.initializer.add(name=ESCAPES * 1000, data_type=1, dims=[9])),
     ),
     "cut short": ("can read", lambda _: linear().SerializeToString()[:-20]),
-    "nothing": ("it is empty", lambda _: b""),
+    "nothing": ("is empty", lambda _: b""),
     "graphs 2000 deep": ("can read", lambda _: nested(2000)),
     "graphs 60 deep": ("can read", lambda _: nested(60)),
 }
