@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.inference import wire
+from plyzero.inference import model_repository, wire
+from plyzero.inference.evaluation_server import run_evaluator
 from plyzero.inference.local_evaluator import LocalEvaluator
 from plyzero.inference.remote_network import RemoteNetwork
 from plyzero.network import model_loader
 from plyzero.network.model_loader import ModelWatch, load_newest
 from plyzero.run.directory import Run, RunId, open_run
+from plyzero.run.metrics import TRAINER, Heartbeat, read_heartbeats
 from plyzero.run.models import ModelName
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.testing import EvaluatorContract
@@ -360,3 +362,14 @@ def test_a_worker_stops_while_the_server_does_not_answer(run: Run):
     with playing(run, evaluator=remote) as until:
         until(lambda: any(run.segments.iterdir()))
     remote.close()
+
+
+def test_an_evaluator_ends_with_its_run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(model_repository, "LAST_SECONDS", 0.0)
+    over = {"role": TRAINER, "state": "stopped", "step": 10, "done": "10 steps"}
+    Heartbeat(run.workers / f"{TRAINER}.json").beat(over)
+    batches: dict[str, Any] = {"max_batch": 8, "wait_seconds": 0.0, "threads": 1, "stop": threading.Event()}
+    run_evaluator(run, host="127.0.0.1", port=0, **batches)
+    model_repository.keep_repository(run, tmp_path / "repository", **batches)
+    beats = [beat for name, beat in read_heartbeats(run.workers).items() if name.startswith("evaluator.")]
+    assert [beat["state"] for beat in beats] == ["stopped"] * 2
