@@ -90,15 +90,15 @@ def read_lines(path: Path) -> Iterator[dict[str, object]]:
     return NewLines(path).read()
 
 
-def last_lines(path: Path) -> list[dict[str, object]]:
-    """Return the complete lines in the last PART_BYTES of a file of JSON lines, oldest first."""
+def last_lines(path: Path, *, most: int = 200) -> list[dict[str, object]]:
+    """Return the last complete lines, at most `most`, of a file of JSON lines, oldest first. Only its end is read."""
     size = list_files(path.parent).get(path.name, 0)
-    return list(NewLines(path, offset=max(0, size - PART_BYTES)).read())
+    return list(deque(NewLines(path, offset=max(0, size - PART_BYTES)).read(), maxlen=most))
 
 
 def last_line(path: Path) -> dict[str, object] | None:
     """Return the last complete line of a file of JSON lines; None if there is none. Only its end is read."""
-    return next(iter(last_lines(path)[-1:]), None)
+    return next(iter(last_lines(path, most=1)), None)
 
 
 class SparseLines:

@@ -34,8 +34,8 @@ def log_taken_in(log: Path) -> None:
         begin(trainer, *arguments, **named)
         os.write(descriptor, f"\nresumed {trainer.games}\n".encode())
 
-    def read(reader: Any) -> Iterator[Any]:
-        for item in read_new(reader):
+    def read(reader: Any, **named: Any) -> Iterator[Any]:
+        for item in read_new(reader, **named):
             yield item  # and when the next is asked for, this one is in the window
             ids = next(each for each in item if isinstance(each, Games)).games["id"]
             os.write(descriptor, f"\ntaken {' '.join(map(str, ids))}\n".encode())
