@@ -237,12 +237,12 @@ def socket_address(path: Path) -> Iterator[str]:
         os.close(directory)
 
 
-def lock(path: Path, *, needed: bool = True) -> int | None:
+def lock(path: Path, *, needed: bool = True, to_write: bool = False) -> int | None:
     """Return a descriptor that holds the lock on an existing file; None if it is held already or the file is gone.
 
     The lock is released when the descriptor is closed or the process ends, in whatever way; the existence of the file
     means nothing. If the volume does not support locks, this raises OSError with an errno of NO_LOCKS, or, if the lock
-    is not `needed`, returns a descriptor without one.
+    is not `needed`, returns a descriptor without one. A file that may only be read is locked too, unless it is `to_write`.
     """
     if isinstance(path, BucketPath):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
@@ -251,7 +251,7 @@ def lock(path: Path, *, needed: bool = True) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):  # of another user, or on a read-only mount
+        if to_write or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):  # of another user, read-only mount
             raise
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:

@@ -91,7 +91,7 @@ class Journal:
         files.write_file(unfinished, _frame(json.dumps(header).encode()))
         held = None
         try:
-            held = files.lock(unfinished, needed=False)  # before other processes can see it
+            held = files.lock(unfinished, needed=False, to_write=True)  # before other processes can see it
             if held is None:  # this process was suspended for so long that the trainer has removed the file
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(unfinished))
             self._descriptor, self._size = held, os.fstat(held).st_size

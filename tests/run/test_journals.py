@@ -51,7 +51,7 @@ def names(directory: Path) -> list[str]:
 def test_a_journal_whose_unfinished_file_is_removed_while_it_begins_is_a_missing_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def lock_late(path: Path, *, needed: bool) -> None:
+    def lock_late(path: Path, *, needed: bool, to_write: bool) -> None:
         path.unlink()  # as retention does after ten minutes, in which the worker was suspended
 
     monkeypatch.setattr(files, "lock", lock_late)
@@ -75,6 +75,22 @@ def test_a_journal_torn_anywhere_gives_the_games_whose_frames_are_complete(game:
         found = read_journal(path, game)
         assert len(found) == sum(end <= size for end in ends[1:])
         assert all(same(*pair) for pair in zip(found, games, strict=False))
+
+
+def test_a_journal_that_may_only_be_read_for_a_moment_does_not_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    open_file = os.open
+
+    def refuse_to_write(path: Path, flags: int, *more: int) -> int:
+        if flags & os.O_RDWR and not flags & os.O_CREAT:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return open_file(path, flags, *more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse_to_write)
+        with pytest.raises(PermissionError):
+            begin(tmp_path, RELAY)
+    (game,) = finished(RELAY, 1)
+    begin(tmp_path, RELAY).append(game)  # a descriptor without a right to write would be a bad one
 
 
 def test_a_journal_that_is_empty_or_sealed_already_is_only_removed(run: Run):
