@@ -242,7 +242,7 @@ def lock(path: Path, *, needed: bool = True, to_write: bool = False) -> int | No
 
     The lock is released when the descriptor is closed or the process ends, in whatever way; the existence of the file
     means nothing. If the volume does not support locks, this raises OSError with an errno of NO_LOCKS, or, if the lock
-    is not `needed`, returns a descriptor without one. A file that may only be read is locked too, unless it is `to_write`.
+    is not `needed`, returns a descriptor without one. A file that may only be read is locked too, but not `to_write`.
     """
     if isinstance(path, BucketPath):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
