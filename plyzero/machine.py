@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path("/sys/fs/cgroup")
-"""Where the cgroups of version 2 are, or those of version 1 by their controllers."""
+"""The directory of the cgroups of version 2, or of those of version 1, which have one below it for each controller."""
 
 OWN: Final = Path("/proc/self/cgroup")
 """The file that names the cgroups of this process."""
 
 
 class Share(NamedTuple):
-    """How much of something a process may use, and what says so, as the end of a sentence."""
+    """An amount that a process may use, and its source, as the end of a sentence."""
 
     amount: int
     says: str

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from plyzero.files import Room, free_room
-from plyzero.run.budget import find_done
+from plyzero.run.budget import find_done, read_trainer
 from plyzero.run.directory import Run
-from plyzero.run.metrics import TRAINER, number, read_heartbeat
+from plyzero.run.metrics import number
 from plyzero.run.segments import list_segments
 from plyzero.volume_errors import FileErrors
 from selfplay.replay_writer import ReplayWriter
@@ -39,7 +39,7 @@ class Backpressure:
 
         After an error, which is logged once, what was read before stays in use.
         """
-        beat = read_heartbeat(self._run.workers / f"{TRAINER}.json")
+        beat = read_trainer(self._run)
         self._trainer.update(beat)
         self.done = find_done(self._run, beat)
         with self._file_errors.skipping(self._run.root, "cannot be read"):

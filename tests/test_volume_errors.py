@@ -46,7 +46,7 @@ CALLS: Final = (
     *("stat", "fstat", "listdir", "scandir", "flock"),
 )
 TIMES: Final = 2
-"""How often each call and each fault point fails, before it works."""
+"""Number of times that each call and each fault point fails before it works."""
 
 Work = Callable[[Run, int], None]
 

@@ -249,10 +249,9 @@ class Trainer(Learner):
     def log_progress(self, state: str) -> None:
         """Log a row about the progress of a trainer in `state`; as JSON with the fields of the heartbeat."""
         fields = self.describe(state)
-        made = self.ledger.bootstrap
         left = ""
         if self._is_first and self.step:
-            left = f", {describe_first_model(self.run.settings, made=made, trainer=fields)}"
+            left = f", {describe_first_model(self.run.settings, made=self.ledger.bootstrap, trainer=fields)}"
         budget = describe_left(self.run.settings.budget, fields)
         log.info(
             f"%(state)s{left}: step %(step)d, %(games)d games with %(positions)d positions read, replay ratio "

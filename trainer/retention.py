@@ -16,7 +16,7 @@ from plyzero.run.journals import list_journals
 from plyzero.run.liveness import GONE_SECONDS, LivenessMonitor
 from plyzero.run.metrics import last_line
 from plyzero.run.models import ModelName, best_model, model_of, select_models
-from plyzero.run.segments import list_segments, parse_unused, unused_file
+from plyzero.run.segments import SegmentName, list_segments, parse_unused, unused_file
 from plyzero.volume_errors import FileErrors
 from trainer.replay_reader import Skipped, is_skipped
 from trainer.state import NUM_STATES, State
@@ -154,10 +154,10 @@ class Retention:
     def _prune_unused(self, covered: Mapping[str, int]) -> None:
         """Remove what takes the place of segments for which nobody will wait any more."""
         directory = self._run.segments
-        newest: dict[str, int] = {}
-        for name in list_segments(directory):
+        files, newest = list_names(directory), dict[str, int]()
+        for name in filter(None, map(SegmentName.parse, files)):
             newest[name.incarnation] = max(name.sequence, newest.get(name.incarnation, 0))
-        for journal in filter(None, map(parse_unused, list_names(directory))):
+        for journal in filter(None, map(parse_unused, files)):
             waits = covered.get(journal.incarnation, 0) <= journal.sequence < newest.get(journal.incarnation, 0)
             path = unused_file(directory, journal)
             if journal.owner not in self.monitor.heartbeats and not waits and self._age(path) >= GONE_SECONDS:

@@ -110,17 +110,24 @@ def read_state(path: Path, advice: str) -> State:
     Raises StateDamagedError, whose message ends with `advice`, UserError if it has another format, and OSError if it
     cannot be read.
     """
-    content = b"-"
+
+    def damaged(reason: object) -> StateDamagedError:
+        return StateDamagedError(f"{path} cannot be read: {reason}; {advice}")
+
     try:
         content = read_file(path, max_bytes=MAX_BYTES)
+    except UnreadableError as error:
+        raise damaged(error.strerror) from error
+    if not content:
+        raise damaged("it is empty")
+    try:
         _check_uncompressed(content)
         state: State = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         found = state["format"] if isinstance(state, dict) else None
     except Exception as error:  # torch raises errors of many types for damage
-        if isinstance(error, OSError) and not isinstance(error, UnreadableError):
+        if isinstance(error, OSError):
             raise
-        reason = error.strerror if isinstance(error, OSError) else "it is damaged" if content else "it is empty"
-        raise StateDamagedError(f"{path} cannot be read: {reason}; {advice}") from error
+        raise damaged("it is damaged") from error
     if type(found) is not int or found != FORMAT:
         raise UserError(f"{path} has format {shown(found)}; this version of plyzero reads format {FORMAT}")
     return state

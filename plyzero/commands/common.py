@@ -75,9 +75,8 @@ def bound_output_of_c() -> None:
 
     It goes through a process of its own, which hands on the last words of a process that a fault in C ends.
     """
-    if sys.stdout is not sys.__stdout__ or not (
-        sys.stdout and sys.stderr
-    ):  # of a test, or closed by the parent process
+    is_ours = sys.stdout is sys.__stdout__  # and not of a test
+    if not (is_ours and sys.stdout and sys.stderr):  # closed by the parent process
         return
     sys.stdout.flush()
     outputs = [os.fdopen(os.dup(each), "w", buffering=1, errors="backslashreplace") for each in (1, 2)]
@@ -341,7 +340,7 @@ def playing(game: GameSpec, *, may_print: bool = False) -> Iterator[TextIO]:
         from plyzero.rules.catalog import own_frames, with_location
 
         if (
-            ":" not in game.name
+            game.is_included
             or missing_package(error)
             or hidden_package(error)
             or (isinstance(error, OSError | SystemExit) and not own_frames(error))

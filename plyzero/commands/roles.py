@@ -208,10 +208,9 @@ def evaluator(
 
 def _end_if_done(run: Run) -> None:
     """End this command if the training is over, with a line that says so and how to continue it."""
-    from plyzero.run.budget import find_done, how_to_continue
-    from plyzero.run.metrics import TRAINER, read_heartbeat
+    from plyzero.run.budget import find_done, how_to_continue, read_trainer
 
-    beat = read_heartbeat(run.workers / f"{TRAINER}.json")
+    beat = read_trainer(run)
     if done := find_done(run, beat):
         continued = how_to_continue(run, beat) or "with a trainer that has a larger budget"
         logging.getLogger(__name__).info("done: %s; to continue, start it %s", done, continued)
@@ -251,7 +250,7 @@ def _begin_role(
         lines = wait_for(lambda: summarize_files(opened), str(run))
     for line in filter(None, [*lines, changes]):
         logging.getLogger(__name__).info("%s", line)
-    if ":" in opened.game.name:  # not one of the included games
+    if not opened.game.is_included:
         bound_output_of_c()
     return opened, stop
 

@@ -79,9 +79,8 @@ def train(
         from plyzero.ops.rating import Rater, only_rater
         from plyzero.ops.sizes import check_sizes
         from plyzero.ops.summary import summarize_files
-        from plyzero.run.budget import how_to_continue
+        from plyzero.run.budget import how_to_continue, read_trainer
         from plyzero.run.directory import check_scratch, describe_changed_settings, open_or_create_run
-        from plyzero.run.metrics import TRAINER, read_heartbeat
         from plyzero.run.models import list_models
         from plyzero.run.replay import check_rules
 
@@ -126,8 +125,7 @@ def train(
                 on_message=screen.message,
             )
         ended = "stopped and saved" if stop.is_set() else "saved"
-        beat = read_heartbeat(opened.workers / f"{TRAINER}.json")
-        again = f"the same command {how_to_continue(opened, beat)}".rstrip()
+        again = f"the same command {how_to_continue(opened, read_trainer(opened))}".rstrip()
         if supervisor.Messages(screen.message).unless_error(lambda: list_models(opened.models)):
             screen.line(f"{ended}. To continue: {again}. To play: plyzero play {quote(game)} --run {run}")
         else:

@@ -29,7 +29,7 @@ MOST_POSITIONS: Final = 1 << 20
 """Largest number of positions of a mailbox that is believed."""
 
 Said = tuple[str, Evaluation]
-"""What an evaluator says: the name of a model, and its evaluation. Neither has been checked."""
+"""An answer as an evaluator gives it: the name of a model, and its evaluation. Neither has been checked."""
 
 
 class LocalEvaluator:

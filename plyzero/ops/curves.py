@@ -158,14 +158,10 @@ class RunSeries:
             "reader": self._reader,
             "next": self._next,
             "learning": self._learning.since(number),
-            "ratings": self.ratings(number),
+            "ratings": {opponent: columns.since(number) for opponent, columns in self._ratings.items()},
             "workers": {curve.name: curve.columns.since(number) for curve in self._workers.values()},
             "ladder": self._ladder,
         }
-
-    def ratings(self, number: int = 0) -> dict[str, Curve]:
-        """Return opponent -> the columns of its scores, from the row `number` on."""
-        return {opponent: columns.since(number) for opponent, columns in self._ratings.items()}
 
     @property
     def newest(self) -> dict[str, float | None]:

@@ -45,7 +45,7 @@ def _describe_silent_end(exit_code: int, game: GameSpec) -> str:
         if exit_code in (-signal.SIGTERM, -signal.SIGINT):
             return text
         text += f" ({signal.strsignal(-exit_code)})"
-    if ":" in game.name:  # not one of the included games
+    if not game.is_included:
         text += f"; if its rules did that, this says which function: plyzero check {shlex.quote(game.name)}"
     return text
 

@@ -22,10 +22,10 @@ from plyzero.play.players import Bot, Player, find_player
 from plyzero.play.ratings import Estimate, MatchResult, Z
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
-from plyzero.run.budget import Confirmation, budget_of_trainer, find_done, measured_opponents, read_done
+from plyzero.run.budget import Confirmation, budget_of_trainer, find_done, measured_opponents, read_done, read_trainer
 from plyzero.run.directory import Run
 from plyzero.run.lease import hold
-from plyzero.run.metrics import TRAINER, EventFile, Heartbeat, append_line, last_line, read_heartbeat
+from plyzero.run.metrics import EventFile, Heartbeat, append_line, last_line
 from plyzero.run.models import CONFIRMED, ModelName, list_models, model_of
 from plyzero.setting_types import parse_until
 from plyzero.threads import Thread
@@ -160,7 +160,7 @@ class Rater:
         self.doing = f"loading step {name.step} to measure it"
         try:
             network = load_model(self._run.models, name, self._run.game, run_id=self._run.id)
-            budget = budget_of_trainer(self._run, read_heartbeat(self._run.workers / f"{TRAINER}.json"))
+            budget = budget_of_trainer(self._run, read_trainer(self._run))
             for opponent in measured_opponents(self._run.settings.rating, budget):
                 self.doing = f"measuring step {name.step} against {opponent}"
                 scores[opponent] = self._play(opponent, network)
@@ -197,7 +197,7 @@ class Rater:
 
     def _confirm(self, network: Network, scores: Mapping[str, MatchResult]) -> Rating | None:
         """Return the rating of further games, if a condition of the budget was reached and the training goes on."""
-        beat = read_heartbeat(self._run.workers / f"{TRAINER}.json")
+        beat = read_trainer(self._run)
         until = budget_of_trainer(self._run, beat).until
         if not until or find_done(self._run, beat):
             return None

@@ -13,9 +13,9 @@ from typing import Any
 
 from plyzero.play.ratings import MatchResult
 from plyzero.play.strength import explained
-from plyzero.run.budget import budget_of_trainer, describe_left, find_done
+from plyzero.run.budget import budget_of_trainer, describe_left, read_trainer
 from plyzero.run.directory import RunDirectory
-from plyzero.run.metrics import TRAINER, Beat, figure, last_lines, number, read_heartbeat
+from plyzero.run.metrics import Beat, figure, last_lines, number
 from plyzero.run.models import parse_scores
 from plyzero.run.segments import list_segments
 from plyzero.settings import Settings
@@ -43,15 +43,16 @@ def summarize(
         first = f"{reached}. {describe_learning(ratings, step, judged_from)}"
     else:
         first = _sentence(f"no model yet; {describe_first_model(run.settings, made=made, trainer=beat)}")
-    if find_done(run, trainer) or (trainer and trainer.get("done")):
-        return first, _sentence(waiting or f"the training is over: {beat.get('done')} reached")
+    if done := beat.get("done"):
+        return first, _sentence(waiting or f"the training is over: {done} reached")
     return first, " ".join(filter(None, [_sentence(waiting), _sentence(describe_rest(run, trainer))]))
 
 
 def summarize_files(run: RunDirectory) -> tuple[str, str]:
     """Return the two lines of a run from its files, without what its processes wait for. Raises OSError."""
-    trainer = read_heartbeat(run.workers / f"{TRAINER}.json")
-    made = sum(name.full for name in list_segments(run.segments) if name.bootstrap)
+    trainer = read_trainer(run)
+    has_learned = number(trainer or {}, "step") > 0
+    made = 0 if has_learned else sum(name.full for name in list_segments(run.segments) if name.bootstrap)
     return summarize(run, trainer=trainer, ratings=last_lines(run.metrics / "rating.jsonl"), made=made)
 
 

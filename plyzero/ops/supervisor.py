@@ -22,11 +22,11 @@ from plyzero.network.onnx_network import SMALLEST_BATCH, Network, has_gpu
 from plyzero.ops.failures import describe_log
 from plyzero.ops.processes import Child, free_port
 from plyzero.ops.summary import describe_first_model, describe_games
-from plyzero.run.budget import read_done
+from plyzero.run.budget import read_done, read_trainer
 from plyzero.run.directory import Run
 from plyzero.run.lease import is_held
 from plyzero.run.liveness import LivenessMonitor
-from plyzero.run.metrics import BEAT_SECONDS, TRAINER, NewLines, number, read_heartbeat
+from plyzero.run.metrics import BEAT_SECONDS, TRAINER, NewLines, number
 from plyzero.run.models import ModelName, list_models, model_of
 from plyzero.run.segments import list_segments
 
@@ -263,7 +263,7 @@ def wait_for_previous_trainer(run: Run, *, stop: threading.Event, notify: Callab
     """Wait while the trainer of a `train` that was killed still saves, but at most PREVIOUS_SECONDS."""
     deadline = time.monotonic() + PREVIOUS_SECONDS
     if is_held(run.trainer):
-        beat = read_heartbeat(run.workers / f"{TRAINER}.json")
+        beat = read_trainer(run)
         about = f" (process {beat['pid']} on {beat['host']})" if beat else ""
         notify(f"this run still has a trainer{about}; waiting up to {PREVIOUS_SECONDS:.0f} s for it to save and end")
     while is_held(run.trainer) and time.monotonic() < deadline and not stop.wait(POLL_SECONDS):

@@ -80,6 +80,11 @@ class GameSpec:
         """Name and version of the rules, such as `othello(size=6) v1`. Recorded games and models carry it."""
         return f"{self.name} v{self.start.version}"
 
+    @property
+    def is_included(self) -> bool:
+        """Whether the rules are plyzero's own, and not a person's or those of another toolkit."""
+        return ":" not in self.name
+
     def is_size_of(self, identity: str) -> bool:
         """Whether the game with that identity is this one but for its parameters."""
         (name, _, version), (own, _, own_version) = (each.rpartition(" ") for each in (identity, self.identity))

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypedDict, cast
 
 from plyzero.files import interval
 from plyzero.run.directory import RunDirectory
-from plyzero.run.metrics import TRAINER, figure, number, read_heartbeat
+from plyzero.run.metrics import TRAINER, Beat, figure, number, read_heartbeat
 from plyzero.run.models import CONFIRMED
 from plyzero.setting_types import parse_until
 from plyzero.settings import BudgetSettings, RatingSettings
@@ -18,7 +18,7 @@ COUNTED: Final = (("steps", "step"), ("games", "games"), ("positions", "position
 
 
 class Confirmation(TypedDict):
-    """What a model has measured in games that were played because it had reached the condition of a budget before.
+    """The result of further games of a model, played because it had reached the condition of a budget before.
 
     quantity: what is measured, with the opponent: "score against mcts:100".
     least:    the value that the condition asks for.
@@ -38,16 +38,23 @@ class Confirmation(TypedDict):
     reached: bool
 
 
+def parse_confirmation(found: object) -> Confirmation | None:
+    """Return a confirmation as it is read from the volume; None if it is none, or one of what was not reached."""
+    if not isinstance(found, dict) or found.get("reached") is not True or not isinstance(found.get("quantity"), str):
+        return None
+    if any(figure(found, key) is None for key in ("least", "first", "value", "low", "high", "games")):
+        return None
+    return cast(Confirmation, {key: found[key] for key in Confirmation.__annotations__})
+
+
 def note_confirmation(confirmed: dict[str, Confirmation], line: Mapping[str, Any]) -> None:
     """Note in `confirmed`, by quantity, what a line of ratings confirms, if it asks for more than what is known."""
-    found = line.get(CONFIRMED)
-    if not isinstance(found, dict) or found.get("reached") is not True or not isinstance(found.get("quantity"), str):
-        return
-    if any(figure(found, key) is None for key in ("least", "first", "value", "low", "high", "games")):
+    found = parse_confirmation(line.get(CONFIRMED))
+    if found is None:
         return
     known = confirmed.get(found["quantity"])
     if known is None or found["least"] > known["least"]:
-        confirmed[found["quantity"]] = cast(Confirmation, {key: found[key] for key in Confirmation.__annotations__})
+        confirmed[found["quantity"]] = found
 
 
 class Reached(NamedTuple):
@@ -69,11 +76,9 @@ def find_reached(budget: BudgetSettings, progress: Mapping[str, object]) -> Reac
             return Reached(name, f"{most:,} {name if most != 1 else name[:-1]}{since}")
     if budget.until:
         kind, least, opponent = parse_until(budget.until)
-        confirmed: dict[str, Confirmation] = {}
-        known = progress.get(CONFIRMED)
-        for found in known.values() if isinstance(known, dict) else ():
-            note_confirmation(confirmed, {CONFIRMED: found})
-        best = confirmed.get(f"{kind} against {opponent}")
+        confirmed = progress.get(CONFIRMED)
+        known = confirmed.get(f"{kind} against {opponent}") if isinstance(confirmed, dict) else None
+        best = parse_confirmation(known)
         if best is not None and best["least"] >= least:
             return Reached("until", describe_confirmation(best))
     return None
@@ -148,15 +153,20 @@ def how_to_continue(run: RunDirectory, beat: Mapping[str, object] | None) -> str
     return f"with a larger --{reached.setting} than that of run.toml, or without it: -o budget.{reached.setting}=none"
 
 
+def read_trainer(run: RunDirectory) -> Beat | None:
+    """Return the newest heartbeat of the trainer; None if there is none that can be read."""
+    return read_heartbeat(run.workers / f"{TRAINER}.json")
+
+
 def read_end(run: RunDirectory) -> str:
     """Return what the trainer's last heartbeat says about the end of the training, "" if it goes on or was stopped."""
-    beat = read_heartbeat(run.workers / f"{TRAINER}.json")
+    beat = read_trainer(run)
     return str(beat.get("done") or "") if beat else ""
 
 
 def read_done(run: RunDirectory) -> str:
     """Return what `find_done` returns for the heartbeat on the volume."""
-    return find_done(run, read_heartbeat(run.workers / f"{TRAINER}.json"))
+    return find_done(run, read_trainer(run))
 
 
 class EndOfRun:

@@ -126,16 +126,17 @@ def best_model(directory: Path, metrics: Path) -> ModelName:
     the opponents of `plyzero train`. Raises UserError if no existing model has been measured.
     """
     counts: dict[ModelName, dict[str, tuple[int, int, int]]] = {}
-    reached: dict[ModelName, bool] = {}
+    reached: set[ModelName] = set()
     for found in read_scores(metrics):
         counts.setdefault(found.model, {}).update(found.counts)
-        reached[found.model] = found.reached or reached.get(found.model, False)
+        if found.reached:
+            reached.add(found.model)
     measured = [name for name in list_models(directory) if name in counts]
     if not measured:
         raise UserError(
             f"no model in {directory} has been measured yet; `plyzero train` does this while it runs; use the newest"
         )
-    if ended := [name for name in measured if reached[name]]:
+    if ended := reached.intersection(measured):
         return max(ended)
     return max(measured, key=lambda name: (_points(counts[name]), name))
 

@@ -48,7 +48,7 @@ NAME: Final = re.compile(r"([a-z0-9_]{1,32})\.([0-9a-f]{8})-(\d{8})-g(\d+)-p(\d+
 """Pattern of the file name of a segment: the fields of SegmentName in their order."""
 
 UNUSED: Final = ".unused"
-"""How the name of a file ends that takes the place of a segment that will never come."""
+"""The end of the name of a file that takes the place of a segment that will never come."""
 
 log = logging.getLogger(__name__)
 

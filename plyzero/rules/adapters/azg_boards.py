@@ -30,7 +30,7 @@ WITH_PLANES: Final = (
     "write a function that makes an array of planes of a board, as for a network, and name it after the class, "
     "(planes=module:function)"
 )
-"""What to do about a board that is not understood."""
+"""The advice for a board that is not understood."""
 
 Part = NDArray[Any]
 """A part of a board: an array of numbers or of texts."""

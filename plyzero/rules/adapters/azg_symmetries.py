@@ -21,7 +21,7 @@ Array = NDArray[np.intp]
 log = logging.getLogger(__name__)
 
 LARGEST: Final = {"b": 2, "i1": 127, "u1": 255, "f2": 2048, "i2": 1 << 15, "u2": 1 << 15}
-"""How many numbers the squares of a board can have, by its type; more in others."""
+"""The number of different numbers that the squares of a board can have, by its type; more in others."""
 
 LETTER: Final = 0x4E00
 """The first of the letters that are numbers on a board of texts; they have no capitals."""
