@@ -38,6 +38,9 @@ DIRECTORY: Final = "/experiment"
 ENTRYPOINT: Final = "experiment"
 """Name of the template that holds the graph."""
 
+ROOM: Final = 16
+"""Number of runs that a template has tasks for, unless it is printed with more: a submission says how many begin."""
+
 CHECK: Final = "arguments"
 """Name of the first task, which fails if an argument is another than the template was made for."""
 
@@ -53,7 +56,7 @@ while [ $# -gt 0 ]; do
 done
 """
 """Its arguments are three words for each argument that is compared: its name, its value and that of the template. The
-first three are of the number of runs, which may be smaller."""
+first three are of the number of runs, which may be any that the template has tasks for."""
 
 ARGUMENT: Final = "{{{{workflow.parameters.{}}}}}"
 """The form of an argument of the workflow in a template."""
@@ -93,18 +96,21 @@ def workflow_template(
     It has a template for each kind of task and one for the graph. The words in which the tasks of a kind differ are
     input parameters. The directory on the volume of the claim is `outdir`, an argument of the workflow that is `name`
     by default, and in it one with the name of the workflow. If the runs are numbered, the argument with their number
-    can make it smaller. A task has as many cores as it asks for, so a training has no more workers.
+    can be up to ROOM, or the number here if that is larger. A task has as many cores as it asks for, so a training has
+    no more workers.
 
     Raises UserError for names that Kubernetes or Argo cannot use, and for a command that Argo would change.
     """
-    for task in make_plan(definition, parameters).tasks:
+    number = _number_of_runs(definition, parameters)
+    most = parameters if number is None else {**parameters, number: _room(parameters[number])}
+    for task in make_plan(definition, most).tasks:
         for word in (*task.command, task.out):
             if "{{" in word:
                 raise UserError(f"task {task.name}: Argo would read the braces in {shown(word)}; write it without {{{{")
-    fixed, number = _fixed(definition), _number_of_runs(definition, parameters)  # of which a workflow can ask for fewer
+    fixed = _shape(definition).union(definition.matrix.values()) - {number}
     arguments = {each: text_of(value) for each, value in parameters.items()}
     written = {each: ARGUMENT.format(each) for each in arguments if each not in fixed}
-    plan = make_plan(definition, parameters, written=written)
+    plan = make_plan(definition, most, written=written)
     if NAME.fullmatch(name) is None or len(name) > MAX_NAME:
         raise UserError(
             f"expected --name to be at most {MAX_NAME} small letters, digits and -, with a letter or digit at both "
@@ -119,8 +125,8 @@ def workflow_template(
     values = _values(plan)
     template_names = renamed([ENTRYPOINT, CHECK, *kinds], "-", "{} in Argo")
     places = {run: place for place, run in enumerate(plan.runs)}
-    compared = {each: arguments[each] for each in parameters if each in fixed and each != number}
-    templates: list[Container | DAG] = [_check(number, arguments.get(number or "", ""), compared, image=image)]
+    compared = {each: arguments[each] for each in parameters if each in fixed}
+    templates: list[Container | DAG] = [_check(number, len(plan.runs), compared, image=image)]
     graph: dict[str, m.DAGTask] = {}
     for kind, tasks in kinds.items():
         inputs = _inputs(tasks, has_values=kind in values)
@@ -161,18 +167,25 @@ def _values(plan: Plan) -> dict[str, list[str]]:
     return {kind: [*names] for kind, names in found.items()}
 
 
-def _fixed(definition: Definition) -> set[str]:
-    """Return the parameters that decide which tasks there are, where they write, and what they need."""
+def _shape(definition: Definition) -> set[str]:
+    """Return the parameters that decide whether tasks run, where they write, and what they need."""
     texts = [text for task in definition.tasks.values() for text in (task.when or "", task.out or "")]
     found = {name for text in texts for _, name, _, _ in Formatter().parse(text) if name}
     needed = (str(need) for task in definition.tasks.values() for need in (task.cpus, task.gpus))
-    return found.union(definition.matrix.values(), needed)
+    return found.union(needed)
 
 
 def _number_of_runs(definition: Definition, parameters: Mapping[str, Value]) -> str | None:
-    """Return the parameter with the number of runs, None if they are not just numbered."""
+    """Return the parameter with the number of runs, None if they are not just numbered or it decides anything else."""
     names = [*definition.matrix.values()]
-    return names[0] if len(names) == 1 and not isinstance(parameters[names[0]], list) else None
+    if len(names) != 1 or isinstance(parameters[names[0]], list) or names[0] in _shape(definition):
+        return None
+    return names[0]
+
+
+def _room(runs: Value) -> Value:
+    """Return the number of runs that a template has tasks for."""
+    return max(runs, ROOM) if isinstance(runs, int) else runs
 
 
 def _inputs(tasks: Sequence[Task], *, has_values: bool) -> dict[str, list[str]]:
@@ -193,13 +206,14 @@ def _escaped(word: str) -> str:
     return word.replace("$", "$$")  # $(NAME) is a variable to Kubernetes, and $$ is one $
 
 
-def _check(number: str | None, runs: str, compared: Mapping[str, str], *, image: str) -> Container:
+def _check(number: str | None, runs: int, compared: Mapping[str, str], *, image: str) -> Container:
     """Return the first task.
 
     number:   the argument with the number of runs, None if they are not just numbered.
+    runs:     the largest number of runs.
     compared: arguments that cannot change -> their values.
     """
-    words = [number or "", ARGUMENT.format(number) if number else "", runs]
+    words = [number or "", ARGUMENT.format(number) if number else "", str(runs)]
     for name, value in compared.items():
         if "{{" in value:
             raise UserError(f"Argo would read the braces in {name}={shown(value)}; write it without {{{{")

@@ -20,10 +20,10 @@ from experiments.tasks.results import (
     TRAIN_TABLE,
     Cell,
     Row,
-    first_seen,
     is_run,
     number,
     read_rows,
+    runs_of,
     write_json,
     write_table,
 )
@@ -39,13 +39,14 @@ Curve = Mapping[str, Sequence[tuple[float, float]]]
 """A run: column -> points (step, value), in the order of the steps."""
 
 
-def average(inputs: Path, out: Path, *, report: Callable[[str], None], runs: Sequence[str]) -> None:
+def average(inputs: Path, out: Path, *, report: Callable[[str], None], runs: Sequence[str], first: int = 0) -> None:
     """Write train.csv and eval.csv with the averages of each group, and missing.json with the runs without tables.
 
-    runs: directories of runs in `inputs`.
+    runs:  directories of runs in `inputs`.
+    first: number of them that count; 0 = all.
     Raises UserError if no run has a table.
     """
-    runs = first_seen(runs)
+    runs = runs_of(runs, first)
     missing = {
         "train": [run for run in runs if not (inputs / run / TRAIN_TABLE).exists()],
         "evaluate": [run for run in runs if not (inputs / run / EVAL_TABLE).exists()],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from experiments.tasks.results import AGENT, first_seen
+from experiments.tasks.results import AGENT, first_seen, runs_of
 from plyzero.arena.entrants import find_entrants
 from plyzero.arena.ladder import MODELS, Limits, open_ladder
 from plyzero.errors import UserError
@@ -21,6 +21,7 @@ def compare(
     report: Callable[[str], None],
     game: str,
     runs: Sequence[str],
+    first: int = 0,
     opponents: Sequence[str] = (),
     games: int = 100,
     simulations: int = 64,
@@ -31,6 +32,7 @@ def compare(
     A ladder that was killed goes on. The anchor is mcts:200 if it is one of the players, otherwise the first of them.
 
     runs:      directories of runs; those without a bot are reported.
+    first:     number of the runs that take part; 0 = all.
     opponents: players as in `plyzero match`.
     games:     for each player.
     Raises UserError with fewer than two players, and if a game cannot be played.
@@ -40,7 +42,7 @@ def compare(
     picture = out / "ratings.png"
     check_picture(picture)
     agents = []
-    for run in first_seen(runs):
+    for run in runs_of(runs, first):
         if (Path(run) / AGENT).exists():
             agents.append(f"{run}/{AGENT}")
         else:

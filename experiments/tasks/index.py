@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from experiments.tasks.results import CARD, first_seen, read_json, write_text
+from experiments.tasks.results import CARD, read_json, runs_of, write_text
 from plyzero.errors import UserError
 
 SHOWN: Final = (".png", ".gif")
@@ -58,18 +58,22 @@ OF_ALL: Final = (
 """Possible results of an experiment."""
 
 
-def index(inputs: Path, out: Path, *, report: Callable[[str], None], runs: Sequence[str], title: str) -> None:
+def index(
+    inputs: Path, out: Path, *, report: Callable[[str], None], runs: Sequence[str], title: str, first: int = 0
+) -> None:
     """Write the page `out` with relative links to the results in `inputs`; it loads nothing from elsewhere.
 
     What the tasks in experiment.json should have made, but have not, is named; without that file, all that is absent.
 
-    runs: directories of runs in `inputs`.
+    runs:  directories of runs in `inputs`.
+    title: of the page.
+    first: number of the runs that are shown; 0 = all.
     """
     manifest = _read(inputs / "experiment.json")
     planned = {str(task.get("out")) for task in manifest.get("tasks", ()) if isinstance(task, dict)}
     page = _Page(inputs, out.parent, planned or None)
     sections = [_parameters(manifest), _section("All runs", page.collections(Path(), OF_ALL))]
-    for run in first_seen(runs):
+    for run in runs_of(runs, first):
         report(f"adding {run}")
         sections.append(_section(_heading(run, inputs), page.collections(Path(run), OF_RUN)))
     if logs := sorted((inputs / "logs").rglob("*.log")):

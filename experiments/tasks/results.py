@@ -107,6 +107,12 @@ def first_seen(names: Iterable[str]) -> list[str]:
     return [*dict.fromkeys(names)]
 
 
+def runs_of(names: Iterable[str], first: int) -> list[str]:
+    """Return the directories of runs, each once, and only the first ones of them unless `first` is 0."""
+    runs = first_seen(names)
+    return runs[:first] if first > 0 else runs
+
+
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:
     """Write rows as a CSV file with a header. Raises ValueError if a row has a column that is not in `columns`."""
     text = io.StringIO()

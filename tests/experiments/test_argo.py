@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from experiments.argo import CHECK, GO_NUMBER, PLACE, workflow_template
-from experiments.definition import shipped
-from experiments.plan import make_plan
+from experiments.argo import CHECK, GO_NUMBER, PLACE, ROOM, workflow_template
+from experiments.definition import Definition, Value, shipped
+from experiments.plan import Plan, make_plan
 from plyzero.errors import UserError
 from tests.helpers.argo import STATES, check_keys, check_references, command_in_pod
 from tests.helpers.experiments import SHIPPED, Experiment, experiment_of, shipped_experiment
@@ -38,6 +38,13 @@ def containers(template: dict[str, Any]) -> list[dict[str, Any]]:
     return [each for each in template["spec"]["templates"] if "container" in each and each["name"] != CHECK]
 
 
+def plan_with_room(definition: Definition, parameters: dict[str, Value]) -> Plan:
+    """Return the plan whose tasks are in the template of a shipped experiment."""
+    if "runs" not in parameters:
+        return make_plan(definition, parameters)
+    return make_plan(definition, {**parameters, "runs": ROOM}, written={"runs": str(parameters["runs"])})
+
+
 @pytest.fixture(scope="module")
 def template():
     return template_of(shipped_experiment("train-and-compare"))
@@ -47,7 +54,8 @@ def template():
 def test_shipped_experiments_are_templates_without_mistakes_whose_containers_start_the_commands_of_the_plan(name):
     assert shipped().keys() == SHIPPED.keys()
     experiment = shipped_experiment(name)
-    plan, template = make_plan(*experiment), template_of(experiment)
+    template = template_of(experiment)
+    plan = plan_with_room(*experiment)
     assert check_keys(template) == []
     assert check_references(template) == []
     found = {name: command_in_pod(template, task) for name, task in tasks_of(template).items()}
@@ -62,7 +70,7 @@ def test_a_submission_changes_the_parameters_and_has_a_directory_of_its_own():
     given = {"game": "hex(size=7)", "steps": "500", "minutes": "0", "opponents": "random 'gtp:gnugo --mode gtp'"}
     opponents = ["random", "gtp:gnugo --mode gtp"]
     changed = {**parameters, "game": "hex(size=7)", "steps": 500, "minutes": 0, "opponents": opponents}
-    for task in make_plan(definition, changed).tasks:
+    for task in plan_with_room(definition, changed).tasks:
         found = tasks_of(template)[task.name.replace("/", "-")]
         assert command_in_pod(template, found, given) == task.command
     arguments = {each["name"]: each["value"] for each in template["spec"]["arguments"]["parameters"]}
@@ -75,9 +83,14 @@ def test_a_submission_changes_the_parameters_and_has_a_directory_of_its_own():
     ("name", "given", "refused"),
     [
         ("train-and-compare", {"runs": "2", "steps": "500"}, ""),
-        ("train-and-compare", {"runs": "5"}, "expected runs from 1 to 3, got runs=5: print a template with -p runs=5"),
-        ("train-and-compare", {"runs": "0"}, "expected runs from 1 to 3, got runs=0: "),
-        ("train-and-compare", {"runs": "all"}, "expected runs from 1 to 3, got runs=all: "),
+        ("train-and-compare", {"runs": "16"}, ""),
+        (
+            "train-and-compare",
+            {"runs": "17"},
+            "expected runs from 1 to 16, got runs=17: print a template with -p runs=17",
+        ),
+        ("train-and-compare", {"runs": "0"}, "expected runs from 1 to 16, got runs=0: "),
+        ("train-and-compare", {"runs": "all"}, "expected runs from 1 to 16, got runs=all: "),
         ("train-and-compare", {"workers": "8"}, "expected workers=0, got workers=8: "),
         ("train-and-compare", {"device": "cpu"}, "expected device=auto, got device=cpu: "),
         ("train-and-compare", {"min_score": "$HOME"}, "expected min_score=0.55, got min_score=$HOME: "),
@@ -100,8 +113,26 @@ def test_braces_in_the_value_of_a_parameter_are_refused():
         template_of((definition, parameters | {"settings": "{{workflow.name}}"}))
 
 
-def test_a_submission_can_ask_for_fewer_runs(template):
+@pytest.mark.parametrize("runs", [1, 5, 16])
+def test_the_tasks_over_all_runs_take_as_many_runs_as_were_submitted(template, runs):
+    for name in ("average", "ladder", "index"):
+        words = command_in_pod(template, tasks_of(template)[name], {"runs": str(runs)})
+        assert f"first={runs}" in words
+        assert f"runs={' '.join(f'run-{run:02d}' for run in range(ROOM))}" in words
+
+
+def test_a_number_of_runs_that_decides_anything_else_cannot_change():
+    task = {"command": "plyzero {seed}", "per_run": True, "out": "of-{runs}"}
+    template = template_of(two_runs(each=task))
+    assert len(tasks_of(template)) == 2
+    first = named(template, "experiment")["dag"]["tasks"][0]
+    done = subprocess.run(command_in_pod(template, first, {"runs": "1"}), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "expected runs=2, got runs=1: print a template with -p runs=1\n")
+
+
+def test_a_submission_can_ask_for_fewer_and_for_more_runs(template):
     when = {name: task.get("when", "") for name, task in tasks_of(template).items()}
+    assert when["run-15-train"] == "{{workflow.parameters.runs}} > 15"
     assert when["run-02-train"] == "{{workflow.parameters.runs}} > 2"
     assert when["run-01-evaluate"].startswith("{{workflow.parameters.runs}} > 1 && {{tasks.run-01-train.")
     assert when["average"] == when["ladder"] == ""
@@ -133,7 +164,7 @@ def test_a_task_finds_as_many_cores_as_it_asks_for_and_says_how_much_memory_it_n
 
 
 def test_averages_wait_for_all_runs_in_whatever_way_they_end(template):
-    tasks = [f"run-{run:02d}-{kind}" for kind in ("train", "evaluate") for run in range(3)]
+    tasks = [f"run-{run:02d}-{kind}" for kind in ("train", "evaluate") for run in range(ROOM)]
     every_end = [" || ".join(f"{task}.{state}" for state in STATES) for task in tasks]
     assert tasks_of(template)["average"]["depends"] == f"{CHECK}.Succeeded && ({') && ('.join(every_end)})"
     assert tasks_of(template)["average-plots"]["depends"] == "average.Succeeded"
@@ -142,9 +173,11 @@ def test_averages_wait_for_all_runs_in_whatever_way_they_end(template):
 
 def test_conditions_compare_the_value_that_the_same_run_has_written(template):
     when = {name: task["when"] for name, task in tasks_of(template).items() if "tasks." in task.get("when", "")}
-    text = "{{workflow.parameters.runs}} > RUN && {{tasks.run-0RUN-train.outputs.parameters.score}} >= 0.55"
+    text = (
+        "{{{{workflow.parameters.runs}}}} > {run} && {{{{tasks.run-{run:02d}-train.outputs.parameters.score}}}} >= 0.55"
+    )
     kinds = ("evaluate", "examples")
-    assert when == {f"run-0{run}-{kind}": text.replace("RUN", str(run)) for kind in kinds for run in range(3)}
+    assert when == {f"run-{run:02d}-{kind}": text.format(run=run) for kind in kinds for run in range(ROOM)}
     [output] = named(template, "train")["outputs"]["parameters"]
     path = "/experiment/{{inputs.parameters.out}}/values/score"
     assert output == {"name": "score", "valueFrom": {"path": path, "default": "nan"}}
@@ -205,8 +238,10 @@ def test_any_word_arrives_unchanged():
     experiment = two_runs(each={"command": f"plyzero {' '.join(quoted)} 'two\nlines' {{seed}}", "per_run": True})
     template = template_of(experiment)
     assert check_keys(template) == []
-    for task, found in zip(make_plan(*experiment).tasks, tasks_of(template).values(), strict=True):
-        assert command_in_pod(template, found) == task.command == ("plyzero", *words, "two\nlines", str(task.run)[-1])
+    found = tasks_of(template)
+    for task in make_plan(*experiment).tasks:
+        in_pod = command_in_pod(template, found[task.name.replace("/", "-")])
+        assert in_pod == task.command == ("plyzero", *words, "two\nlines", str(task.run)[-1])
 
 
 def test_texts_that_argo_could_read_as_numbers_have_quotes():

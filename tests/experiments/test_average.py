@@ -36,9 +36,9 @@ def write_results(run: str, group: str, scores: dict[str, tuple[int, int, int]])
     write_scores(run, group, *rows)
 
 
-def run_average(*runs: str) -> list[str]:
+def run_average(*runs: str, first: int = 0) -> list[str]:
     said: list[str] = []
-    average(Path(), Path("average"), report=said.append, runs=runs)
+    average(Path(), Path("average"), report=said.append, runs=runs, first=first)
     return said
 
 
@@ -176,6 +176,14 @@ def test_runs_without_tables_are_named():
     lacks = ["run-01 has no train/train.csv", "run-02 has no train/train.csv", "run-01 has no evaluate/eval.csv"]
     assert said == [f"{each}; the averages are without it" for each in lacks]
     assert [row["runs"] for row in rows_of("average/eval.csv")] == ["2"]
+
+
+def test_only_the_first_runs_count_if_so_many_were_asked_for():
+    for run, score in (("run-00", (1, 0, 0)), ("run-01", (1, 0, 0)), ("run-02", (0, 0, 1))):
+        write_run(run, "", {5: 1.0}, {"random": score})
+    assert run_average("run-00", "run-01", "run-02", "run-03", first=2) == []
+    assert [(row["runs"], float(row["score"])) for row in rows_of("average/eval.csv")] == [("2", 1.0)]
+    assert json.loads(Path("average/missing.json").read_text()) == {"train": [], "evaluate": []}
 
 
 def test_without_a_table_there_is_no_average():

@@ -53,6 +53,14 @@ def test_the_bots_that_exist_and_the_opponents_play_so_many_games_each():
 
 
 @pytest.mark.usefixtures("in_this_process")
+def test_runs_that_were_not_asked_for_do_not_play():
+    plant_bot("run-00")
+    plant_bot("run-01")
+    run_task("run-00 run-01", first=1)
+    assert [row["player"] for row in rows_of("ladder/ratings.csv")] == ["run-00/train/agent.onnx", "random"]
+
+
+@pytest.mark.usefixtures("in_this_process")
 def test_the_anchor_is_mcts_200_if_it_plays():
     run_task("", "random mcts:200", games=2)
     assert json.loads(Path("ladder/ladder.json").read_text())["anchor"] == "mcts:200"

@@ -35,8 +35,8 @@ def plant(*names: str):
         Path(name).write_text('{"group": "c=1 & 2", "step": 500, "score": 0.925}' if "card" in name else "x")
 
 
-def make(runs: str = "run-00", *, title: str = "title") -> Page:
-    index(Path(), Path("index.html"), report=lambda text: None, runs=runs.split(), title=title)
+def make(runs: str = "run-00", *, title: str = "title", first: int = 0) -> Page:
+    index(Path(), Path("index.html"), report=lambda text: None, runs=runs.split(), title=title, first=first)
     return Page(Path("index.html"))
 
 
@@ -79,6 +79,12 @@ def test_what_is_missing_is_named():
     assert "missing: results of matches" in second
     assert "missing: averages over runs" in page.text
     assert all(Path(link).exists() for link in page.links)
+
+
+def test_runs_that_were_not_asked_for_are_not_missing():
+    plant("run-00/train/train.csv")
+    assert "run-01" in make("run-00 run-01").text
+    assert "run-01" not in make("run-00 run-01", first=1).text
 
 
 def test_only_what_the_experiment_has_tasks_for_is_missing():
