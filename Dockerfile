@@ -13,15 +13,12 @@ SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 # What plyzero needs comes before plyzero itself, so that a change of its code does not install all of it again.
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 RUN python3 -m venv /opt/plyzero \
-    && python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["tool"]["setuptools"]["packages"], sep="\n")' \
-        | tr . / | xargs mkdir -p \
     && pip install --no-cache-dir --constraint constraints.txt ".[${ACCELERATOR/cuda/gpu}${EXTRAS:+,$EXTRAS}]" \
-    && rm -rf build ./*.egg-info plyzero games selfplay trainer experiments
+    && rm -rf build ./*.egg-info
 COPY plyzero plyzero
 COPY games games
 COPY selfplay selfplay
 COPY trainer trainer
-COPY experiments experiments
 COPY container /opt/plyzero/container
 # Everything is compiled here once; container/start copies the result to where a running container may write.
 RUN pip install --no-cache-dir --no-deps --force-reinstall . \

@@ -71,9 +71,9 @@ attacks: $(READY)
 # By path: a walk through the project would find the copy in build/newer-python. Tests of the dashboard share one run.
 BIOME := @biomejs/biome@2.6.8
 test-browser: $(READY)
-	if command -v npx > /dev/null; then npx --yes $(BIOME) lint --error-on-warnings plyzero/web/page; fi
-	$(BIN)/pytest -m browser -rs --numprocesses 2 --dist worksteal --ignore tests/web/test_dashboard.py tests/web
-	$(BIN)/pytest -m browser -rs tests/web/test_dashboard.py
+	if command -v npx > /dev/null; then npx --yes $(BIOME) lint --error-on-warnings plyzero/kits/web/page; fi
+	$(BIN)/pytest -m browser -rs --numprocesses 2 --dist worksteal --ignore tests/kits/web/test_dashboard.py tests/kits/web
+	$(BIN)/pytest -m browser -rs tests/kits/web/test_dashboard.py
 
 test-docker: $(READY)
 	$(BIN)/pytest -m docker -rs

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import gnubg_nn
 import numpy as np
 
-from games.backgammon import BAR, HOME, OFF
+from plyzero.games.backgammon import BAR, HOME, OFF
 from plyzero.play.players import Player, find_player
 from plyzero.play.ratings import wilson_interval
 from plyzero.rules.catalog import load_game

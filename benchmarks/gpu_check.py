@@ -35,7 +35,7 @@ from plyzero.run.directory import Run, create_run
 from plyzero.run.models import publish_model
 from plyzero.run.records import Games
 from plyzero.search.evaluators import EvaluationBatch, Uniform
-from selfplay.games_in_play import GamesInPlay
+from plyzero.selfplay.games_in_play import GamesInPlay
 
 BATCHES = 1, 64, 128, 256, 512, 1024, 2048, 4096
 WORKERS = 1, 2, 4, 8, 12, 16
@@ -104,11 +104,11 @@ def training(run: Run, seconds: float) -> dict[str, Any]:
     """Return the steps/s of the trainer on positions of games without a network."""
     import torch  # not above, because every process of `measure` imports this module
 
-    from trainer.learner import Learner
-    from trainer.network import choose_device
-    from trainer.parts import make_parts
-    from trainer.targets import make_samples
-    from trainer.window import Sampler, Window
+    from plyzero.trainer.learner import Learner
+    from plyzero.trainer.network import choose_device
+    from plyzero.trainer.parts import make_parts
+    from plyzero.trainer.targets import make_samples
+    from plyzero.trainer.window import Sampler, Window
 
     device, settings = choose_device("auto"), run.settings
     playing, games = GamesInPlay(run.game.start, settings, seeds=itertools.count()), list[Games]()

@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from games.connect_four import ConnectFour
+from plyzero.games.connect_four import ConnectFour
 from plyzero.play.agents import Agent
 from plyzero.rules.game import Game
 

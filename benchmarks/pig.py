@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from games.pig import HOLD, ROLL, Pig
+from plyzero.games.pig import HOLD, ROLL, Pig
 from plyzero.play.players import Player, find_player
 from plyzero.rules.catalog import load_game
 

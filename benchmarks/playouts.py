@@ -16,14 +16,14 @@ from time import process_time
 import numpy as np
 
 from benchmarks.speed import processor
-from games.backgammon import Backgammon
-from games.breakthrough import Breakthrough
-from games.connect_four import ConnectFour
-from games.go import Go
-from games.gomoku import Gomoku
-from games.hex import Hex
-from games.othello import Othello
-from games.tic_tac_toe import TicTacToe
+from plyzero.games.backgammon import Backgammon
+from plyzero.games.breakthrough import Breakthrough
+from plyzero.games.connect_four import ConnectFour
+from plyzero.games.go import Go
+from plyzero.games.gomoku import Gomoku
+from plyzero.games.hex import Hex
+from plyzero.games.othello import Othello
+from plyzero.games.tic_tac_toe import TicTacToe
 from plyzero.rules.chance import first_decision
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.random_game import random_game

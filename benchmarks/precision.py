@@ -20,9 +20,9 @@ from plyzero.commands.machine import random_weights
 from plyzero.network.onnx_network import Network, reachable_observations
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run
-from selfplay.benchmark import MOVES, SIMULATIONS, WARM_SECONDS, MeasuredWorker, evaluate_alone, timed
-from selfplay.replay_writer import ReplayWriter
-from trainer.export import quantise
+from plyzero.selfplay.benchmark import MOVES, SIMULATIONS, WARM_SECONDS, MeasuredWorker, evaluate_alone, timed
+from plyzero.selfplay.replay_writer import ReplayWriter
+from plyzero.trainer.export import quantise
 
 CALIBRATION = 256
 """Positions by which scales are chosen, as many as the trainer takes."""

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PRODUCT = ("plyzero", "selfplay", "trainer", "games", "experiments")
+PRODUCT = ("plyzero", "selfplay", "trainer", "games")
 
 
 def modules(*folders: str) -> list[Path]:

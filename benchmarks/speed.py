@@ -175,9 +175,9 @@ def one_of_two(game: str, blocks: int, channels: int, barrier: Barrier, results:
     from plyzero.network.onnx_network import Network
     from plyzero.rules.catalog import load_game
     from plyzero.run.directory import create_run
-    from selfplay.benchmark import WARM_SECONDS, MeasuredWorker, evaluate_alone, timed
-    from selfplay.replay_writer import ReplayWriter
-    from trainer.export import untrained
+    from plyzero.selfplay.benchmark import WARM_SECONDS, MeasuredWorker, evaluate_alone, timed
+    from plyzero.selfplay.replay_writer import ReplayWriter
+    from plyzero.trainer.export import untrained
 
     def together(act: Callable[[float], int]) -> float:
         barrier.wait()

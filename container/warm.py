@@ -15,9 +15,9 @@ from plyzero.run.records import Games
 from plyzero.search.evaluators import Evaluation, Rollouts, Uniform, find_fault
 from plyzero.search.slots import search
 from plyzero.search.solver import with_exact_end
+from plyzero.selfplay.games_in_play import GamesInPlay
 from plyzero.settings import SearchSettings, Settings
-from selfplay.games_in_play import GamesInPlay
-from trainer.targets import make_samples
+from plyzero.trainer.targets import make_samples
 
 
 def play(start: Game) -> None:

@@ -26,7 +26,7 @@ QUIET_SECONDS = 6.0  # without a new model before a line tells what goes on
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train and test; return exit code 0 if the trained network passes the test and the untrained one fails it."""
-    from trainer.export import untrained
+    from plyzero.trainer.export import untrained
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--run", type=Path, default=Path("runs/demo"), help="run directory; an existing one is deleted")

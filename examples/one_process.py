@@ -8,12 +8,12 @@ import torch
 from plyzero import Bot, Games, RandomPlayer, Settings, load_game, play_match
 from plyzero.network.onnx_network import Network
 from plyzero.search.evaluators import Uniform
-from selfplay.games_in_play import GamesInPlay
-from trainer.export import export
-from trainer.loss import loss, to_device
-from trainer.network import ResidualNetwork
-from trainer.targets import make_samples
-from trainer.window import Window
+from plyzero.selfplay.games_in_play import GamesInPlay
+from plyzero.trainer.export import export
+from plyzero.trainer.loss import loss, to_device
+from plyzero.trainer.network import ResidualNetwork
+from plyzero.trainer.targets import make_samples
+from plyzero.trainer.window import Window
 
 game = load_game("tic-tac-toe")
 settings = Settings.model_validate({"selfplay": {"simulations": 32}})

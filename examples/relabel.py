@@ -3,7 +3,7 @@
 import numpy as np
 
 from plyzero import Bot, Settings, read_games
-from trainer.targets import make_samples, mixed_targets
+from plyzero.trainer.targets import make_samples, mixed_targets
 
 bot, games, settings = Bot.load("runs/c4", simulations=64), read_games("runs/c4"), Settings()
 last = set(np.cumsum(games.games["positions"]) - 1)  # index of the last recorded position of each game

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from games.gomoku import has_row
+from plyzero.games.gomoku import has_row
 from plyzero.rules.board import Board, grid
 from plyzero.rules.compiled_game import CompiledGame, Record
 from plyzero.rules.game import DRAW, ONGOING

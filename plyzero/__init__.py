@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plyzero.check.violations import GameLaws
     from plyzero.errors import UserError
+    from plyzero.kits.adapters.native_game import NativeGame
     from plyzero.ops.training import train
     from plyzero.play.agents import Agent
     from plyzero.play.match import play_match
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from plyzero.rules.chance import played, rolled
     from plyzero.rules.compiled_game import CompiledGame, Record, kernel
     from plyzero.rules.game import DRAW, ONGOING, Game, IllegalActionError, Outcome
-    from plyzero.rules.native_game import NativeGame
     from plyzero.rules.symmetry import Symmetry, mirror_columns, turns_and_mirrors
     from plyzero.run.records import Games
     from plyzero.run.replay import read_games
@@ -57,7 +57,7 @@ _MODULES = {
     "plyzero.rules.chance": ["played", "rolled"],
     "plyzero.rules.compiled_game": ["CompiledGame", "Record", "kernel"],
     "plyzero.rules.game": ["DRAW", "ONGOING", "Game", "IllegalActionError", "Outcome"],
-    "plyzero.rules.native_game": ["NativeGame"],
+    "plyzero.kits.adapters.native_game": ["NativeGame"],
     "plyzero.rules.symmetry": ["Symmetry", "mirror_columns", "turns_and_mirrors"],
     "plyzero.run.records": ["Games"],
     "plyzero.run.replay": ["read_games"],

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 
 
 class UserError(Exception):
@@ -50,17 +48,6 @@ def plain(text: str, limit: int = 2000) -> str:
 def cut(text: str, limit: int = 2000) -> str:
     """Return `text`, or its beginning and `...` if it has more than `limit` characters."""
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
-
-
-def hidden_package(error: BaseException) -> str | None:
-    """Return which file of the user was imported instead of a package of plyzero, and the fix; None if none was."""
-    packages = ("experiments", "games", "selfplay", "trainer")  # names that a file of the user may have
-    name = str(getattr(error, "name", "")).partition(".")[0]
-    found = sys.modules.get(name) if name in packages else None
-    file = getattr(found, "__file__", None) or next(iter(getattr(found, "__path__", ())), None)
-    if file is None or Path(file).resolve().is_relative_to(Path(__file__).resolve().parents[1] / name):
-        return None
-    return f"{file} was imported instead of plyzero's own package {name!r}: rename it, or start plyzero elsewhere"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

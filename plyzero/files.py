@@ -21,8 +21,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from plyzero.bucket import BucketPath
 from plyzero.errors import UserError
+from plyzero.kits.cluster.bucket import BucketPath
 from plyzero.volume_errors import NO_FILE, NO_LINKS, NO_LOCKS, UnreadableError
 
 fault_point: Callable[[str, Path], None] = lambda point, path: None  # noqa: E731

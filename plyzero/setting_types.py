@@ -72,10 +72,15 @@ OBJECT_NAME: Final = r"^\w+(\.\w+)*:\w+$"
 """Pattern of the name of a class or function in a module: `my_net:MyNet`."""
 
 
+MOVED: Final = r"^trainer\.(network|learner|targets|loss):"
+"""Pattern of the names of our own functions and classes that runs of version 0.2 have recorded."""
+
+
 def _named(form: str, example: str) -> AfterValidator:
     """Return a check that a setting is the name of a class or function in a module; its message shows `form`."""
 
     def check(name: str) -> str:
+        name = re.sub(MOVED, r"plyzero.\g<0>", name)
         if not re.fullmatch(OBJECT_NAME, name) or ".py:" in name:
             alike = re.sub(r"(\.py)?[.:](\w+)$", r":\2", name)
             raise ValueError(f"expected {form}, such as {alike if re.fullmatch(OBJECT_NAME, alike) else example}")

@@ -163,7 +163,7 @@ class SelfplaySettings(SettingsSection):
 class NetworkSettings(SettingsSection):
     """The network."""
 
-    module: ClassName = "trainer.network:ResidualNetwork"
+    module: ClassName = "plyzero.trainer.network:ResidualNetwork"
     """The class of the network, MODULE:CLASS, such as my_net:MyNet; docs/python-api.md says what it
     must do."""
 
@@ -197,10 +197,10 @@ class TrainerSettings(SettingsSection):
     learning_rate: float = Field(4e-3, gt=0)
     """Learning rate, after the warm-up."""
 
-    optimizer: FunctionName = "trainer.learner:adamw"
+    optimizer: FunctionName = "plyzero.trainer.learner:adamw"
     """The function that makes the optimiser, MODULE:FUNCTION, such as my_optimizer:sgd."""
 
-    schedule: FunctionName = "trainer.learner:warm_up"
+    schedule: FunctionName = "plyzero.trainer.learner:warm_up"
     """The function that returns the learning rate of a step, MODULE:FUNCTION, such as my_optimizer:cosine."""
 
     warmup_steps: int = Field(200, ge=1)
@@ -245,10 +245,10 @@ class TrainerSettings(SettingsSection):
     publish_seconds: float = Field(15.0, ge=0)
     """Shortest time between two published models, in seconds."""
 
-    targets: FunctionName = "trainer.targets:mixed_targets"
+    targets: FunctionName = "plyzero.trainer.targets:mixed_targets"
     """The function that makes the training targets, MODULE:FUNCTION, such as my_targets:final_result."""
 
-    loss: FunctionName = "trainer.loss:loss"
+    loss: FunctionName = "plyzero.trainer.loss:loss"
     """The function that is minimised, MODULE:FUNCTION, such as my_loss:loss."""
 
     threads: int = Field(1, ge=1, le=1024)

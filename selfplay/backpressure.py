@@ -11,8 +11,8 @@ from plyzero.run.budget import find_done, read_trainer
 from plyzero.run.directory import Run
 from plyzero.run.metrics import number
 from plyzero.run.segments import list_segments
+from plyzero.selfplay.replay_writer import ReplayWriter
 from plyzero.volume_errors import FileErrors
-from selfplay.replay_writer import ReplayWriter
 
 REFRESH_SECONDS: Final = 1.0  # between two readings of the volume
 PROGRESS_SECONDS: Final = 30.0  # without a trained position, after which no worker waits for the trainer

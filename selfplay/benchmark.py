@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.kits.cluster.evaluated_games import EvaluatedGames
 from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import Network, reachable_observations
 from plyzero.run.directory import Run
 from plyzero.search.evaluators import EvaluationBatch
-from selfplay.evaluated_games import EvaluatedGames
-from selfplay.games_in_play import GamesInPlay
-from selfplay.replay_writer import ReplayWriter
+from plyzero.selfplay.games_in_play import GamesInPlay
+from plyzero.selfplay.replay_writer import ReplayWriter
 
 if TYPE_CHECKING:
-    from plyzero.inference.remote_network import RemoteNetwork
+    from plyzero.kits.cluster.remote_network import RemoteNetwork
 
 WARM_SECONDS: Final = 2.0  # not counted at the start: caches fill, and all games leave their openings
 MANY_HITS: Final = 0.9  # share of look-ups above which the cache, and not the network, evaluates a game

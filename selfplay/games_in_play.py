@@ -24,8 +24,7 @@ from plyzero.search.evaluators import MAX_OBSERVATION, Evaluate, Evaluation, is_
 from plyzero.search.known_position import KnownPosition
 from plyzero.search.slots import ALGORITHMS, SearchSlots
 from plyzero.search.tree import NETWORK, NO_EDGE
-from plyzero.settings import Settings
-from selfplay.step import (
+from plyzero.selfplay.step import (
     IN_PLAY,
     MOVE_CHOSEN,
     NOBODY,
@@ -41,6 +40,7 @@ from selfplay.step import (
     play_on,
     roll,
 )
+from plyzero.settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 Between two batches of the network there is one call of `play_on`, since Python is slow where a network has just emptied
 the caches. All randomness in a game is computed from its seed. Games in plain Python take the same path; what only they
-or their records need, Python does in between (selfplay.games_in_play).
+or their records need, Python does in between (games_in_play).
 """
 
 from __future__ import annotations

@@ -12,18 +12,18 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from plyzero.files import interval
+from plyzero.kits.cluster.evaluated_games import EvaluatedGames
 from plyzero.network.model_loader import ModelWatch
 from plyzero.ops.processes import ending_if_hung
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat, Rate, SparseLines
+from plyzero.selfplay.backpressure import REFRESH_SECONDS, Backpressure
+from plyzero.selfplay.replay_writer import ReplayWriter
 from plyzero.threads import repeating
-from selfplay.backpressure import REFRESH_SECONDS, Backpressure
-from selfplay.evaluated_games import EvaluatedGames
-from selfplay.replay_writer import ReplayWriter
 
 if TYPE_CHECKING:
-    from plyzero.inference.remote_network import RemoteNetwork
+    from plyzero.kits.cluster.remote_network import RemoteNetwork
 
 LOG_SECONDS: Final = 30.0  # between two log lines about progress
 RESIGNATIONS: Final = ("resigned_games", "tested_resignations", "false_resignations")

@@ -24,14 +24,14 @@ LAYERS = (
     {"plyzero.run", "plyzero.search"},
     {"plyzero.network"},
     {"plyzero.play"},
-    {"plyzero.arena", "plyzero.gtp", "plyzero.inference"},
+    {"plyzero.kits.arena", "plyzero.kits.engines", "plyzero.kits.cluster"},
     {"plyzero.check", "plyzero.ops"},
-    {"plyzero.web"},
+    {"plyzero.kits.web"},
     {"plyzero.commands", "plyzero.testing"},
 )
 """Folders of plyzero. Each imports from the layers before its own and never from another folder of its own layer."""
 
-PARTS = {"plyzero.rules.adapters": "plyzero.rules", "trainer.diagnosis": "trainer"}
+PARTS = {"plyzero.kits.adapters": "plyzero.rules", "trainer.diagnosis": "trainer"}
 """Folders within a folder, which follow its rule. `experiments.tasks` has a rule of its own."""
 
 ROLES = ("selfplay", "trainer", "experiments", "experiments.tasks")
@@ -170,12 +170,12 @@ def test_heavy_packages_stay_where_they_belong():
         assert folder == "trainer" or name == "plyzero.network.onnx_graph" or not loaded & {"onnx"}, name
         assert folder == "plyzero.commands" or not packages & {"typer", "rich"}, name
         assert folder == "plyzero.testing" or not packages & {"pytest"}, name
-        assert folder == "plyzero.inference" or not packages & {"grpc"}, name
-        assert name == "plyzero.bucket" or not packages & {"obstore"}, name
+        assert folder == "plyzero.kits.cluster" or not packages & {"grpc"}, name
+        assert name == "plyzero.kits.cluster.bucket" or not packages & {"obstore"}, name
         assert not loaded & {"obstore"}, name
-        assert name == "plyzero.rules.adapters.openspiel" or not packages & {"pyspiel", "open_spiel"}, name
+        assert name == "plyzero.kits.adapters.openspiel" or not packages & {"pyspiel", "open_spiel"}, name
         at_import = {each.module for each in imports_of(path) if each.at_import}
-        assert "plyzero.rules.adapters.openspiel" not in at_import, name
+        assert "plyzero.kits.adapters.openspiel" not in at_import, name
 
 
 def test_a_run_of_a_plain_python_game_is_opened_without_numba(tmp_path: Path):

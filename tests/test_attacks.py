@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from plyzero.trainer.loop import MAINTAIN_SECONDS
 from tests.helpers.attacks import (
     ATTACKED,
     CALLS,
@@ -32,7 +33,6 @@ from tests.helpers.attacks import (
 )
 from tests.helpers.runs import SMALL
 from tests.helpers.volumes import KINDS, MARK, bad_entries, full, image, lacks, two_mounts
-from trainer.loop import MAINTAIN_SECONDS
 
 RATED = ("rating.games=2", "rating.opponents=random")
 PASSING = (errno.EIO, errno.ESTALE, errno.EMFILE, errno.EACCES, errno.ENOMEM)

@@ -24,15 +24,15 @@ from plyzero.run.directory import Run
 from plyzero.run.metrics import read_heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import list_segments
+from plyzero.trainer.export import untrained
+from plyzero.trainer.replay_reader import ReplayReader
+from plyzero.trainer.state import load_state
 from tests.helpers import victims
 from tests.helpers.buckets import connected, new_prefix, s3_server
 from tests.helpers.fault_points import FAULT_POINTS
 from tests.helpers.journals import adopt_journals
 from tests.helpers.runs import small_run
 from tests.helpers.victims import visible
-from trainer.export import untrained
-from trainer.replay_reader import ReplayReader
-from trainer.state import load_state
 
 ROOT = Path(__file__).parent.parent
 IN_STORE = [

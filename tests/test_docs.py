@@ -21,10 +21,10 @@ from plyzero.check.violations import play_and_check
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import create_run
 from plyzero.run.models import publish_model
+from plyzero.trainer.export import untrained
 from tests.helpers import toys
 from tests.helpers.cli import parsed, shown
 from tests.helpers.surroundings import python
-from trainer.export import untrained
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.tasks.train import curve
-from plyzero.ops.curves import MAX_POINTS, RunSeries
+from plyzero.kits.experiments.tasks.train import curve
+from plyzero.kits.web.curves import MAX_POINTS, RunSeries
 from plyzero.ops.status import snapshot
 from plyzero.ops.supervisor import Messages, RunView
 from plyzero.run.directory import Run

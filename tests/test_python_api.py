@@ -12,21 +12,21 @@ import pytest
 import torch
 
 import plyzero
-from games.othello import Othello
 from plyzero import Game, UserError, read_games
 from plyzero.check.template.tic_tac_toe import TicTacToe
+from plyzero.games.othello import Othello
 from plyzero.network.onnx_network import Network
 from plyzero.play.match import play_match
 from plyzero.play.players import Bot, RandomPlayer
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import Run, create_run, open_run
+from plyzero.trainer.export import export
+from plyzero.trainer.loop import Trainer
+from plyzero.trainer.network import ResidualNetwork
 from tests.helpers import cli
 from tests.helpers.learning import add_model, training
 from tests.helpers.runs import play_segment, small_run
 from tests.helpers.surroundings import python
-from trainer.export import export
-from trainer.loop import Trainer
-from trainer.network import ResidualNetwork
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "python-api.md"

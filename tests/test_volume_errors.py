@@ -23,16 +23,16 @@ from plyzero.run.lease import Lease
 from plyzero.run.metrics import Heartbeat, read_heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import list_segments, read_segment
+from plyzero.selfplay import replay_writer
+from plyzero.selfplay.replay_writer import ReplayWriter
 from plyzero.threads import repeating
+from plyzero.trainer.loop import SAVE_SECONDS, Trainer
+from plyzero.trainer.replay_reader import ReplayReader
+from plyzero.trainer.state import load_state, save_state
 from plyzero.volume_errors import retry, wait_for
-from selfplay import replay_writer
-from selfplay.replay_writer import ReplayWriter
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.segments import seal, some_games
-from trainer.loop import SAVE_SECONDS, Trainer
-from trainer.replay_reader import ReplayReader
-from trainer.state import load_state, save_state
 
 NUMBERS: Final = sorted(errno.errorcode)
 FINAL: Final = {

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from plyzero import bucket
-from plyzero.bucket import BucketPath, keeps_first
 from plyzero.errors import UserError
 from plyzero.files import list_names, lock, read_file, remove, write_file
+from plyzero.kits.cluster.bucket import BucketPath, keeps_first
 from plyzero.ops.doctor import examine
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import create_run, to_path

@@ -32,7 +32,7 @@ from plyzero.run.directory import KEY, Run, RunId
 from plyzero.run.models import digest_of
 from plyzero.search.evaluators import Evaluation
 from plyzero.settings import Settings
-from trainer.network import make_network
+from plyzero.trainer.network import make_network
 
 TOLERANCE: Final = 1e-4
 """Largest allowed difference between torch and ONNX Runtime: of any logit or probability, and, where logits are larger

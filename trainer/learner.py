@@ -18,9 +18,9 @@ from plyzero.network.onnx_network import cpu_flags
 from plyzero.rules.catalog import load_object
 from plyzero.run.directory import KEY, Run
 from plyzero.settings import TrainerSettings
-from trainer.loss import BatchTensors, Loss, Losses, board_loss, score_loss, to_device
-from trainer.state import LearnerState, State
-from trainer.window import Batch
+from plyzero.trainer.loss import BatchTensors, Loss, Losses, board_loss, score_loss, to_device
+from plyzero.trainer.state import LearnerState, State
+from plyzero.trainer.window import Batch
 
 MOMENTS: Final = ("exp_avg", "exp_avg_sq")  # names of torch's for the means of gradients and of their squares
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from plyzero import __version__
 from plyzero.files import interval
+from plyzero.kits.cluster.data_parallel import Ranks, check_devices
 from plyzero.machine import usable_cores
 from plyzero.ops.summary import describe_first_model
 from plyzero.run.adoption import Adoption
@@ -32,19 +33,18 @@ from plyzero.run.models import CONFIRMED, list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName
 from plyzero.threads import repeating
+from plyzero.trainer.diagnosis.diagnostics import HELD_OUT, Diagnostics
+from plyzero.trainer.export import ExportError, describe_model, export, is_finite, make_forms
+from plyzero.trainer.learner import Learner, load_weights
+from plyzero.trainer.ledger import Ledger
+from plyzero.trainer.network import choose_device
+from plyzero.trainer.parts import make_parts
+from plyzero.trainer.replay_reader import ReplayReader
+from plyzero.trainer.retention import Retention
+from plyzero.trainer.state import State, load_state, save_state
+from plyzero.trainer.targets import make_samples
+from plyzero.trainer.window import Sampler, Window, window_size
 from plyzero.volume_errors import FileErrors, retry, wait_for
-from trainer.data_parallel import Ranks, check_devices
-from trainer.diagnosis.diagnostics import HELD_OUT, Diagnostics
-from trainer.export import ExportError, describe_model, export, is_finite, make_forms
-from trainer.learner import Learner, load_weights
-from trainer.ledger import Ledger
-from trainer.network import choose_device
-from trainer.parts import make_parts
-from trainer.replay_reader import ReplayReader
-from trainer.retention import Retention
-from trainer.state import State, load_state, save_state
-from trainer.targets import make_samples
-from trainer.window import Sampler, Window, window_size
 
 log = logging.getLogger(__name__)
 

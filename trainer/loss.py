@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 if TYPE_CHECKING:
-    from trainer.window import Batch
+    from plyzero.trainer.window import Batch
 
 
 MIN_SCORE_SD: Final = 0.02

@@ -20,10 +20,10 @@ from plyzero.rules.catalog import GameSpec, load_object
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.settings import Settings
-from trainer.export import export
-from trainer.loss import Loss, Losses
-from trainer.network import make_network
-from trainer.targets import MakeTargets
+from plyzero.trainer.export import export
+from plyzero.trainer.loss import Loss, Losses
+from plyzero.trainer.network import make_network
+from plyzero.trainer.targets import MakeTargets
 
 
 class Parts(NamedTuple):

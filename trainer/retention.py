@@ -17,9 +17,9 @@ from plyzero.run.liveness import GONE_SECONDS, LivenessMonitor
 from plyzero.run.metrics import last_line
 from plyzero.run.models import ModelName, best_model, model_of, select_models
 from plyzero.run.segments import SegmentName, list_segments, parse_unused, unused_file
+from plyzero.trainer.replay_reader import Skipped, is_skipped
+from plyzero.trainer.state import NUM_STATES, State
 from plyzero.volume_errors import FileErrors
-from trainer.replay_reader import Skipped, is_skipped
-from trainer.state import NUM_STATES, State
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
-from trainer.loss import BatchTensors
-from trainer.targets import Samples
+from plyzero.trainer.loss import BatchTensors
+from plyzero.trainer.targets import Samples
 
 CHUNK_POSITIONS: Final = 8192  # a chunk with this many is full
 

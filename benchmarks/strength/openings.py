@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.strength.exams import after, write_line
 from benchmarks.strength.positions import identity
-from games.othello import Othello, flipped_by, moves_of, popcount, shifted
+from plyzero.games.othello import Othello, flipped_by, moves_of, popcount, shifted
 from plyzero.play.match import random_opening
 from plyzero.rules.catalog import load_game
 

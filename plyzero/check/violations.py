@@ -19,11 +19,11 @@ from plyzero.check.sampling import NEAR_POSITIONS, Extent, RulesFailedError, Sam
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS
 from plyzero.check.wording import names_of, shown_moves
 from plyzero.errors import UserError
+from plyzero.kits.adapters.native_game import NativeGame
 from plyzero.rules.catalog import own_frames
 from plyzero.rules.chance import is_chance, possible_moves, rolls_endlessly
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
-from plyzero.rules.native_game import NativeGame
 
 INTERPRETED_PART: Final = 16
 """COMPILED_LAWS run the rules as plain Python, which is slow, so they are tried on one of this many positions."""

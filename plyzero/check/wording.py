@@ -26,7 +26,7 @@ def advice_against_long_games(position: Game, law: str, *, repeats: bool) -> str
 
 def is_adapted(position: Game) -> bool:
     """Return whether a game is one of another toolkit, which its user cannot change."""
-    return any(each.__module__.startswith("plyzero.rules.adapters") for each in type(position).__mro__)
+    return any(each.__module__.startswith("plyzero.kits.adapters") for each in type(position).__mro__)
 
 
 def whose_fault(position: Game, law: str) -> str:

@@ -15,9 +15,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from plyzero.commands import arena, experiment, games, imitate, inspect, machine, pictures, play, roles, train
+from plyzero.commands import games, inspect, machine, match, play, roles, train
 from plyzero.commands.common import describe_missing, missing_package
-from plyzero.errors import FailedError, UserError, hidden_package, plain
+from plyzero.commands.of_kits import add_commands_of_kits
+from plyzero.errors import FailedError, UserError, plain
 from plyzero.ops.processes import note_signal
 from plyzero.threads import start_thread
 from plyzero.volume_errors import explain
@@ -57,42 +58,24 @@ replay_app.command("verify")(inspect.replay_verify)
 replay_app.command("export")(inspect.replay_export)
 replay_app.command("restore")(inspect.replay_restore)
 
-experiment_app = typer.Typer(help="Compare many runs: train, evaluate, plot and average.", no_args_is_help=True)
-experiment_app.command("run")(experiment.run)
-experiment_app.command("ls")(experiment.ls)
-experiment_app.command("task")(experiment.task)
-experiment_app.command("argo")(experiment.argo)
-experiment_app.command("snakefile")(experiment.snakefile)
-
-ray_app = typer.Typer(help="Train on a Ray cluster.", no_args_is_help=True)
-ray_app.command("up")(roles.ray_up)
-
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Train": {
         "train": train.train,
         "init": train.init,
         "selfplay": roles.selfplay,
         "trainer": roles.trainer,
-        "evaluator": roles.evaluator,
         "rate": roles.rate,
-        "imitate": imitate.imitate,
     },
     "Play": {
         "play": play.play,
         "analyze": play.analyze,
-        "match": arena.match,
-        "ladder": arena.ladder,
-        "serve": play.serve,
-        "render": pictures.render,
-        "gtp": play.gtp,
+        "match": match.match,
     },
     "Your own game": {"new": games.new, "check": games.check},
     "Inspect": {
         "games": inspect.list_games,
         "status": inspect.status,
         "wait": inspect.wait,
-        "report": inspect.report,
-        "plot": pictures.plot,
         "health": inspect.health,
         "doctor": machine.doctor,
         "bench": machine.bench,
@@ -103,8 +86,7 @@ for panel, commands in PANELS.items():
     for name, command in commands.items():
         app.command(name, rich_help_panel=panel)(command)
 app.add_typer(replay_app, name="replay", rich_help_panel="Inspect")
-app.add_typer(experiment_app, name="experiment", rich_help_panel="Train")
-app.add_typer(ray_app, name="ray", rich_help_panel="Train")
+add_commands_of_kits(app)
 
 
 def main() -> None:
@@ -130,10 +112,9 @@ def main() -> None:
         _exit(error, 2)
     except ImportError as error:
         package = missing_package(error)
-        says = hidden_package(error) or (describe_missing([package]) if package else None)
-        if says is None:
+        if package is None:
             raise
-        _exit(says, 2)
+        _exit(describe_missing([package]), 2)
     except FailedError as error:
         _exit(error, 1)
     except MemoryError as error:

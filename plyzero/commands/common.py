@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, Te
 
 import typer
 
-from plyzero.errors import FailedError, UserError, hidden_package, install_command
+from plyzero.errors import FailedError, UserError, install_command
 from plyzero.files import list_names, read_file
 from plyzero.threads import repeating
 
@@ -220,6 +220,22 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+PANEL: Final = "panel"
+"""The attribute of a command that names its panel in the help."""
+
+M = TypeVar("M")
+
+
+def in_panel(name: str) -> Callable[[M], M]:
+    """Return a decorator of a kit's command, or group of commands, that is in this panel of `plyzero --help`."""
+
+    def put(command: M) -> M:
+        setattr(command, PANEL, name)
+        return command
+
+    return put
+
+
 def require(*packages: str) -> None:
     """Raise UserError, with the command that installs them, if packages of EXTRAS are missing; none is imported."""
     if missing := [package for package in packages if find_spec(package) is None]:
@@ -286,7 +302,7 @@ def check_continues(run: Path, options: Sequence[str] | None) -> None:
     opened = open_run(run, options=options or ())
     with suppress(OSError):  # the process that starts then waits for the volume
         if not is_of_network(opened) and any(name.startswith("state-") for name in list_names(opened.trainer)):
-            from trainer.loop import check_resumes
+            from plyzero.trainer.loop import check_resumes
 
             check_resumes(opened)
 
@@ -320,7 +336,7 @@ def in_another_process(function: Callable[..., T], *arguments: object) -> T:
 
 
 def _try_parts(game: str, settings: Settings) -> None:
-    from trainer.parts import make_parts
+    from plyzero.trainer.parts import make_parts
 
     make_parts(find_game(game), settings)
 
@@ -342,7 +358,6 @@ def playing(game: GameSpec, *, may_print: bool = False) -> Iterator[TextIO]:
         if (
             game.is_included
             or missing_package(error)
-            or hidden_package(error)
             or (isinstance(error, OSError | SystemExit) and not own_frames(error))
         ):
             raise

@@ -65,9 +65,9 @@ def check(
     from plyzero.check.survey import survey, warnings_of_results
     from plyzero.check.violations import PLAYING, RULES_ANSWER, find_violation, laws_of
     from plyzero.check.wording import whose_fault
+    from plyzero.kits.adapters.native_game import NativeGame
     from plyzero.machine import usable_cores
     from plyzero.ops.sizes import describe_sizes
-    from plyzero.rules.native_game import NativeGame
     from plyzero.run.configuration import preset_for, unmet_requirements
     from plyzero.settings import Settings
 

@@ -7,14 +7,13 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from plyzero.commands.common import Json, RunOption, Scratch, data_output, make_console, make_table, show_progress
-from plyzero.errors import FailedError, UserError, plain, shown
+from plyzero.errors import FailedError, UserError, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,24 +102,6 @@ def wait(run: RunOption) -> None:
             raise typer.Exit(3)
         time.sleep(1)
     print(f"the training is over: {end}")
-
-
-def report(
-    run: RunOption,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The HTML file, which is replaced.")],
-) -> None:
-    """Write the dashboard of a run as one HTML file, which any browser opens without a server or a network."""
-    from plyzero.files import write_file
-    from plyzero.run.directory import read_run
-    from plyzero.web.pages import make_report
-
-    opened = read_run(run)
-    if output.is_dir() or not output.parent.is_dir():
-        raise UserError(f"expected -o FILE in a directory that exists, such as report.html, got {shown(str(output))}")
-    with show_progress("reading the run"):
-        page = make_report(opened)
-    write_file(output, page.encode(), replace=True)
-    print(f"{output}: {len(page) / 1000:.0f} kB")
 
 
 def health(

@@ -29,7 +29,7 @@ from plyzero.commands.common import (
 from plyzero.errors import FailedError, plain
 
 if TYPE_CHECKING:
-    from plyzero.inference.remote_network import RemoteNetwork
+    from plyzero.kits.cluster.remote_network import RemoteNetwork
     from plyzero.rules.catalog import GameSpec
     from plyzero.run.directory import Run
 
@@ -119,11 +119,11 @@ def bench(
             network = load_network(net, found, threads=threads)
             content = read_model_file(open_run(net).models / network.label if net.is_dir() else net)
         if precision == "int8":
-            from trainer.export import quantise
+            from plyzero.trainer.export import quantise
 
             content = quantise(content, reachable_observations(found))
             network = Network(content, found, label=f"{network.label}, int8", threads=threads)
-        from selfplay.benchmark import measure  # takes seconds, so what was given is checked before
+        from plyzero.selfplay.benchmark import measure  # takes seconds, so what was given is checked before
 
         with _serving(run, content) if evaluator else nullcontext() as remote:
             report = measure(run, network, seconds=seconds, on_progress=report_progress, remote=remote)
@@ -136,12 +136,12 @@ def bench(
 @contextmanager
 def _serving(run: Run, content: bytes) -> Iterator[RemoteNetwork]:
     """Start an evaluator of the model `content` for `run`, and yield what asks it. Raises FailedError if it ends."""
-    from plyzero.inference.remote_network import RemoteNetwork
+    from plyzero.kits.cluster.remote_network import RemoteNetwork
     from plyzero.ops.processes import Child, free_port
     from plyzero.run.directory import KEY
     from plyzero.run.metrics import read_heartbeats
     from plyzero.run.models import publish_model
-    from trainer.export import with_metadata
+    from plyzero.trainer.export import with_metadata
 
     assert run.id
     publish_model(run.models, with_metadata(content, KEY, run.id.text), fence=1, step=1)
@@ -171,7 +171,7 @@ def default_network(game: GameSpec) -> tuple[str, float] | None:
     from plyzero.errors import UserError
     from plyzero.network.onnx_network import Network, reachable_observations
     from plyzero.run.directory import create_run
-    from selfplay.benchmark import evaluate_alone, timed
+    from plyzero.selfplay.benchmark import evaluate_alone, timed
 
     with tempfile.TemporaryDirectory() as directory:
         run = create_run(Path(directory) / "run", game)
@@ -192,21 +192,20 @@ def _quantised(run: Path) -> bytes:
     content, opened = random_weights(run), open_run(run)
     if not takes_int8(opened.settings.selfplay.precision):
         return content
-    from trainer.export import quantise
+    from plyzero.trainer.export import quantise
 
     return quantise(content, reachable_observations(opened.game))
 
 
 def random_weights(run: Path) -> bytes:
     """Return an ONNX model with random weights for the run in this directory."""
-    from plyzero.errors import UserError, hidden_package
+    from plyzero.errors import UserError
     from plyzero.run.directory import open_run
 
     try:
-        from trainer.export import untrained
+        from plyzero.trainer.export import untrained
     except ImportError as error:
-        missing = "a network with random weights needs the package torch; pass a model with --net"
-        raise UserError(hidden_package(error) or missing) from error
+        raise UserError("a network with random weights needs the package torch; pass a model with --net") from error
     return untrained(open_run(run))
 
 

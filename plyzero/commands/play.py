@@ -1,4 +1,4 @@
-"""play, analyze, gtp, serve: play against a bot and analyze positions."""
+"""play, analyze: play against a bot and analyze positions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import typer
 from plyzero.commands.common import (
     GameArgument,
     Start,
-    data_output,
     find_game,
     playing,
     read_directory,
@@ -21,11 +20,9 @@ from plyzero.commands.common import (
     with_groups,
 )
 from plyzero.errors import UserError
-from plyzero.lines import ArrivingLines, bounded_lines
+from plyzero.lines import bounded_lines
 
 if TYPE_CHECKING:
-    from socket import socket
-
     from plyzero.play.players import Bot, Player
     from plyzero.rules.catalog import GameSpec
 
@@ -198,123 +195,3 @@ def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, lim
     if net is not None and net.is_dir():
         raise UserError(f"{net} is a directory; expected --net FILE, or --run {net}")
     return Bot.of_model(path, game, model=model, **limits)
-
-
-@with_groups
-def gtp(
-    game: GameArgument,
-    *,
-    run: RunToPlay = None,
-    net: Net = None,
-    player: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Any player that plyzero match knows, such as mcts:1000.")
-    ] = None,
-    simulations: Simulations = None,
-    coordinates: Annotated[
-        Literal["names", "points"],
-        typer.Option(help="Form of moves: names, as the game prints them, or points, such as D4."),
-    ] = "names",
-    start: Start = None,
-    thinking: Thinking,
-    resign: Annotated[
-        float, typer.Option(min=0, max=1, metavar="X", help="A bot resigns when it expects to score less, from 0 to 1.")
-    ] = 0.0,
-) -> None:
-    """Speak the Go Text Protocol (GTP 2) on standard input and output, for Sabaki, GoGui and other controllers."""
-    with data_output() as output:
-        import numpy as np
-
-        from plyzero.gtp.engine import Engine, is_quit
-        from plyzero.play.players import Bot, find_player
-        from plyzero.play.strength import introduction
-
-        if player is not None and (run, net) != (None, None):
-            raise UserError("expected one of --run, --net and --player, got several")
-        spec, rng = find_game(game, start), np.random.default_rng()
-        limits = thinking.limits(simulations)
-        chosen: Player = (
-            find_bot(spec, run, net, "newest", limits) if player is None else find_player(player, spec, rng, **limits)
-        )
-
-        def write(text: str) -> None:
-            output.write(text)
-            output.flush()
-
-        text = (line.decode(errors="replace") for line in bounded_lines(sys.stdin))
-        lines = ArrivingLines(text, is_last=is_quit)
-        most = simulations if player is None else getattr(chosen, "simulations", None)
-        if isinstance(chosen, Bot):
-            about = introduction(spec, chosen.strength().text)
-            print(f"plyzero: {spec.name} is played by {chosen.name}. {about}", file=sys.stderr, flush=True)
-        points = coordinates == "points"
-        engine = Engine(spec, chosen, points=points, write=write, has_input=lines.wait, most=most, resign_below=resign)
-        for line in lines:
-            write(engine.answer(line))
-
-
-@with_groups
-def serve(
-    game: Annotated[
-        str | None,
-        typer.Argument(metavar="[GAME]", help="As in play. Without it: that of --run, or all games and runs."),
-    ] = None,
-    *,
-    run: RunToPlay = None,
-    net: Net = None,
-    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 = all of this machine's.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 = any that is free.")] = 8765,
-    against: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PLAYER", help="A further opponent, such as your agent MODULE:CLASS; may be repeated."),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A name under which people reach this machine; may be repeated."),
-    ] = None,
-    start: Start = None,
-    thinking: Thinking,
-) -> None:
-    """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run; or of all games."""
-    from plyzero.play.strength import introduction
-    from plyzero.run.directory import open_run, read_run
-    from plyzero.web.opponents import Opponents
-    from plyzero.web.searches import MAX_SECONDS
-    from plyzero.web.server import listen, make_app, make_home, serve_forever
-
-    if net is not None and run is not None:
-        raise UserError("expected --run or --net, got both")
-    if game is None and run is not None:
-        game = read_run(run).game_name
-    if game is None:
-        if (net, against, start) != (None, None, None):
-            raise UserError("--net, --against and --start need a game: plyzero serve GAME ...")
-        with data_output() as output, listen(host, port) as listening:
-            address = _address(host, listening)
-            print(f"All games on {address} ; Ctrl-C ends the server.", file=output, flush=True)
-            serve_forever(make_home(Path(), allowed_hosts=allow_host or ()), listening)
-        return
-    spec, whole = find_game(game, start), find_game(game)
-    if net is not None and not net.is_file():
-        raise UserError(f"{net} is not a file; expected --net FILE with an ONNX model, or --run DIR")
-    limits = thinking.limits(None)
-    if limits["clock"] and limits["clock"].seconds() > MAX_SECONDS:
-        raise UserError(f"expected at most {MAX_SECONDS:g} s a move on the page, got {limits['clock'].seconds():g} s")
-    listening = listen(host, port)
-    with playing(spec) as output, listening:
-        opened = open_run(run, game=whole) if run and (run / "run.toml").exists() else run
-        opponents = Opponents(
-            spec, run=run, net=net, others=against or (), clock=limits["clock"], threads=limits["threads"]
-        )
-        app = make_app(spec, opponents, allowed_hosts=allow_host or (), run=opened)
-        address = _address(host, listening)
-        watch = f"Watch {run} on {address}run ; " if run else ""
-        print(f"Play {spec.name} on {address} ; {watch}Ctrl-C ends the server.", file=output, flush=True)
-        usual = opponents.usual()
-        name = opponents.names()[usual]
-        about = name if usual.startswith("mcts:") else opponents.strengths().get(usual, "not measured")
-        print(f"The opponent is {name}. {introduction(spec, about)}", file=output, flush=True)
-        serve_forever(app, listening)
-
-
-def _address(host: str, listening: socket) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"

@@ -1,4 +1,4 @@
-"""selfplay, trainer, evaluator, ray up: the processes of a run, one by one or on a Ray cluster, and their logs."""
+"""selfplay, trainer, rate: the processes of a run, one by one, and their logs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing, nullcontext, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -33,7 +33,7 @@ from plyzero.commands.common import (
 from plyzero.errors import UserError, cut, plain
 
 if TYPE_CHECKING:
-    from plyzero.inference.remote_network import RemoteNetwork
+    from plyzero.kits.cluster.remote_network import RemoteNetwork
     from plyzero.run.directory import Run
 
 
@@ -51,22 +51,22 @@ def selfplay(
 ) -> None:
     """Run a self-play worker for a run until it is stopped or the training is over."""
     require("onnx", "onnxruntime", *(["grpc"] if evaluator else []))
-    opened, stop = _begin_role(run, new._replace(options=budget.added_to(new.options)), logs)
+    opened, stop = begin_role(run, new._replace(options=budget.added_to(new.options)), logs)
     _end_if_done(opened)
     from plyzero.ops.processes import ending_at_once
-    from selfplay.worker import run_worker
+    from plyzero.selfplay.worker import run_worker
 
     worker = re.sub(r"[^a-z0-9_]", "_", (name or socket.gethostname()).lower())[:32]
     with redirect_stdout(BoundedOutput(sys.stdout)), ExitStack() as starting:
         starting.enter_context(ending_at_once(stop, code=logs.stopped_code))
         with closing(_connect(evaluator, opened)) if evaluator else nullcontext() as remote:
             run_worker(opened, name=worker, stop=stop, evaluator=remote, on_ready=starting.close)
-    _end(opened, stop, logs)
+    end_role(opened, stop, logs)
 
 
 def _connect(evaluator: str, run: Run) -> RemoteNetwork:
     """Return the network of an evaluator. Raises UserError if the run needs what an evaluator does not send."""
-    from plyzero.inference.remote_network import RemoteNetwork
+    from plyzero.kits.cluster.remote_network import RemoteNetwork
 
     if run.settings.search.score_weight:
         raise UserError("--evaluator sends no scores, which search.score_weight needs: leave out one of the two")
@@ -90,10 +90,10 @@ def trainer(
 ) -> None:
     """Run the trainer of a run, which trains on its games and publishes models, until it is stopped or over."""
     require("torch", "onnx", "onnxruntime")
-    opened, stop = _begin_role(run, new._replace(options=budget.added_to(new.options)), logs, is_trainer=True)
+    opened, stop = begin_role(run, new._replace(options=budget.added_to(new.options)), logs, is_trainer=True)
     _end_if_done(opened)
     from plyzero.ops.processes import ending_at_once
-    from trainer.loop import run_trainer
+    from plyzero.trainer.loop import run_trainer
 
     with ExitStack() as starting:
         starting.enter_context(ending_at_once(stop, code=logs.stopped_code))
@@ -101,7 +101,7 @@ def trainer(
             _train_in_turns(opened, stop=stop, ready=starting.close)
         else:
             run_trainer(opened, device=device, devices=devices, stop=stop, ready=starting.close)
-    _end(opened, stop, logs)
+    end_role(opened, stop, logs)
 
 
 def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None]) -> None:
@@ -117,10 +117,10 @@ def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None
     from plyzero.ops.processes import ending_if_hung
     from plyzero.run.metrics import TRAINER, Heartbeat
     from plyzero.search.evaluators import Uniform
-    from selfplay.games_in_play import GamesInPlay
-    from selfplay.replay_writer import ReplayWriter
-    from selfplay.worker import game_seeds
-    from trainer.loop import Trainer
+    from plyzero.selfplay.games_in_play import GamesInPlay
+    from plyzero.selfplay.replay_writer import ReplayWriter
+    from plyzero.selfplay.worker import game_seeds
+    from plyzero.trainer.loop import Trainer
 
     heartbeat = Heartbeat(*run.heartbeats(TRAINER))
     with closing(Trainer(run, device="cpu", heartbeat=heartbeat)) as trainer:
@@ -163,47 +163,13 @@ def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None
 def rate(run: RunOption, *, new: RunOptions, logs: LogOptions) -> None:
     """Measure the newest models of a run against the opponents of its ratings, as `train` does, until it is over."""
     require("onnx", "onnxruntime")
-    opened, stop = _begin_role(run, new, logs)
+    opened, stop = begin_role(run, new, logs)
     from plyzero.ops.rating import run_rater
 
     with suppress(OSError):
         os.nice(19)  # workers and trainer come first
     run_rater(opened, stop=stop)
-    _end(opened, stop, logs)
-
-
-@with_groups
-def evaluator(
-    run: RunOption,
-    *,
-    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 = all of this machine's.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 = any that is free.")] = 8001,
-    repository: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Do not serve, but keep the newest model in this NVIDIA Triton repository."),
-    ] = None,
-    max_batch: Annotated[
-        int, typer.Option(min=1, max=65536, help="Number of positions of a full batch, which is evaluated at once.")
-    ] = 512,
-    wait_ms: Annotated[
-        float, typer.Option(min=0, max=1000, help="Longest time that a batch waits for more positions, in ms.")
-    ] = 0.0,
-    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads for inference on the CPU.")] = 1,
-    new: RunOptions,
-    logs: LogOptions,
-) -> None:
-    """Evaluate positions for the self-play workers of a run, with its newest model, until it is stopped or over."""
-    require("onnx", "onnxruntime", "grpc")
-    opened, stop = _begin_role(run, new, logs)
-    from plyzero.inference.evaluation_server import run_evaluator
-    from plyzero.inference.model_repository import keep_repository
-
-    batches: dict[str, Any] = {"max_batch": max_batch, "wait_seconds": wait_ms / 1000, "threads": threads, "stop": stop}
-    if repository is None:
-        run_evaluator(opened, host=host, port=port, **batches)
-    else:
-        keep_repository(opened, repository, **batches)
-    _end(opened, stop, logs)
+    end_role(opened, stop, logs)
 
 
 def _end_if_done(run: Run) -> None:
@@ -217,7 +183,7 @@ def _end_if_done(run: Run) -> None:
         raise typer.Exit
 
 
-def _end(run: Run, stop: threading.Event, logs: LogOptions) -> None:
+def end_role(run: Run, stop: threading.Event, logs: LogOptions) -> None:
     """End this command with the exit code of a process that was stopped, if it was and the run is not over."""
     from plyzero.run.budget import read_done
 
@@ -225,7 +191,7 @@ def _end(run: Run, stop: threading.Event, logs: LogOptions) -> None:
         raise typer.Exit(logs.stopped_code)
 
 
-def _begin_role(
+def begin_role(
     run: Path, new: RunOptions, logs: LogOptions, *, is_trainer: bool = False
 ) -> tuple[Run, threading.Event]:
     """Return the run and the event that stops the process; signals are caught before the slow imports."""
@@ -253,48 +219,6 @@ def _begin_role(
     if not opened.game.is_included:
         bound_output_of_c()
     return opened, stop
-
-
-@with_groups
-def ray_up(
-    run: RunOption,
-    *,
-    workers: Annotated[int, typer.Option(min=0, max=10_000, help="Number of self-play processes.")] = 1,
-    trainer: Annotated[bool, typer.Option("--trainer", help="Also run the trainer.")] = False,
-    rater: Annotated[bool, typer.Option("--rate", help="Also measure the newest models.")] = False,
-    address: Annotated[
-        str | None,
-        typer.Option(help="A Ray cluster, HOST:PORT, or auto; default: one that is started on this machine."),
-    ] = None,
-    device: Device = "auto",
-    devices: Annotated[int, typer.Option(min=1, max=64, help="Number of GPUs with which the trainer trains.")] = 1,
-    budget: Budget,
-    new: RunOptions,
-) -> None:
-    """Run workers, and a trainer, on a Ray cluster until Ctrl-C or the end of the training; start those that die."""
-    require("ray", "onnx", "onnxruntime")
-    if not workers and not trainer:
-        raise UserError("expected --workers N with at least one worker, or --trainer")
-    if devices > 1 and device == "auto":
-        raise UserError(f"--devices {devices} needs --device cuda, for Ray to give the trainer its GPUs")
-    from plyzero.ops.keeper import Role
-    from plyzero.ops.ray_cluster import keep_running
-    from plyzero.run.directory import check_scratch
-
-    options = budget.added_to(new.options)
-    check_scratch(run, new.scratch)
-    check_continues(run, options)
-    scratch = new.scratch and new.scratch.absolute()
-    opened = new._replace(options=options, scratch=scratch).open(run.absolute(), check_new_run)
-    common = ["--run", str(opened.root), *(part for option in options for part in ("-o", option))]
-    common += ["--scratch", str(opened.scratch)] if opened.scratch else []
-    roles = [Role(f"w{each}", ["selfplay", *common, "--name", f"w{each}"]) for each in range(workers)]
-    if rater:
-        roles.append(Role("rater", ["rate", *common]))
-    if trainer:
-        arguments = ["trainer", *common, "--device", device, "--devices", str(devices)]
-        roles.append(Role("trainer", arguments, gpus=devices if device == "cuda" else 0))
-    keep_running(opened, roles, address=address, on_line=lambda line: print(line, flush=True))
 
 
 MOST_LINES: Final = 100

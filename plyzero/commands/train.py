@@ -207,7 +207,7 @@ def init(
         if source is not None and has_games:
             begins = f"; it begins with {copy_games(open_run(source, game=planned.game), planned)} games of {source}"
         elif source is not None:
-            from trainer.imitation import begin_run, read_bot
+            from plyzero.kits.imitation.learning import begin_run, read_bot
 
             begin_run(planned, *read_bot(source, planned))
             begins = f"; its first model is {'the newest of ' if is_run else ''}{source}"

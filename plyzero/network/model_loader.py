@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
-from plyzero.bucket import BucketPath
 from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError, shown
 from plyzero.files import interval, watch_directory
+from plyzero.kits.cluster.bucket import BucketPath
 from plyzero.network.onnx_graph import GraphError, parse
 from plyzero.network.onnx_network import INT8, SMALLEST_BATCH, Network, takes_int8
 from plyzero.rules.catalog import GameSpec

@@ -17,7 +17,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final, Literal
 
-from plyzero.bucket import BucketPath, keeps_first
 from plyzero.errors import UserError, install_command
 from plyzero.files import (
     TEMPORARY,
@@ -30,6 +29,7 @@ from plyzero.files import (
     watch_directory,
     write_file,
 )
+from plyzero.kits.cluster.bucket import BucketPath, keeps_first
 from plyzero.machine import find_cores, find_memory
 from plyzero.run.directory import read_run
 from plyzero.settings import Settings

@@ -12,7 +12,7 @@ from itertools import takewhile
 from traceback import FrameSummary, extract_tb
 
 from plyzero.errors import plain
-from plyzero.rules.catalog import ROOT, TOOLKIT, GameSpec, is_own
+from plyzero.rules.catalog import PACKAGE, GameSpec, is_own, is_toolkit
 
 
 def describe_error(error: BaseException, game: GameSpec) -> str:
@@ -54,12 +54,12 @@ def _describe(message: str, frames: Iterable[FrameSummary], game: GameSpec) -> s
     """Return the error's first line, where it happened if that is not in the toolkit, and what to do about rules."""
     calls = [*frames][::-1]  # the innermost first
     rules = _rule_files(game)
-    inner = [*takewhile(lambda call: not call.filename.startswith(TOOLKIT), calls)]
+    inner = [*takewhile(lambda call: not is_toolkit(call.filename), calls)]
     of_rules = [call for call in inner if call.filename in rules]
     text = plain(message.strip().partition("\n")[0], 400)
     for call in (of_rules or [call for call in inner if is_own(call.filename)])[:1]:
         text += f", in {plain(call.filename)}, line {call.lineno} ({plain(call.name)})"
-    is_refused = bool(calls) and calls[0].filename.startswith(str(ROOT / "plyzero" / "rules"))
+    is_refused = bool(calls) and calls[0].filename.startswith(str(PACKAGE / "rules"))
     if of_rules or is_refused or "observe()" in text:
         text += f"; to test the rules: plyzero check {shlex.quote(game.name)}"
     return text
@@ -71,6 +71,6 @@ def _rule_files(game: GameSpec) -> set[str]:
     for cls in type(game.start).__mro__:
         module = sys.modules.get(cls.__module__)
         file = inspect.getsourcefile(module) if module and hasattr(module, "__file__") else None
-        if file and not file.startswith(TOOLKIT):
+        if file and not is_toolkit(file):
             files.add(file)
     return files

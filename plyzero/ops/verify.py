@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from plyzero.bucket import BucketPath
 from plyzero.errors import ModelRefusedError, UserError
 from plyzero.files import list_names, move, remove
+from plyzero.kits.cluster.bucket import BucketPath
 from plyzero.network.model_loader import check_run
 from plyzero.network.onnx_network import NUM_TESTS, Network
 from plyzero.ops.accounts import find_gaps

@@ -24,7 +24,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from plyzero.errors import UserError, hidden_package, install_command, plain, shown
+from plyzero.errors import UserError, install_command, plain, shown
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
@@ -44,17 +44,17 @@ OPENSPIEL: Final = "openspiel:"
 ALPHA_ZERO_GENERAL: Final = "azg:"
 """Prefix of the names of games that were written for alpha-zero-general."""
 
-ROOT: Final = Path(__file__).parents[2]
-TEMPLATE: Final = str(ROOT / "plyzero" / "check" / "template")
+PACKAGE: Final = Path(__file__).parents[1]
+TEMPLATE: Final = str(PACKAGE / "check" / "template")
 """The template of a user's own game, whose files count as the user's."""
 
-TOOLKIT: Final = tuple(os.path.join(ROOT, package, "") for package in ("plyzero", "selfplay", "trainer"))
+TOOLKIT: Final = os.path.join(PACKAGE, "")
+GAMES: Final = os.path.join(PACKAGE, "games", "")
 LIBRARIES: Final = (
-    *TOOLKIT,
     *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
     "<frozen",
 )
-"""Prefixes of the paths of the toolkit's own files, and of all files that are not a user's."""
+"""Prefixes of the paths of the toolkit's files, of the rules among them, and of those of Python and of packages."""
 
 UNQUOTED: Final = re.compile(r"(?<==)(?!(?:[-+.\d]+(?:e[-+]?\d+)?|True|False|None) *[,)])[^\s,()'\"=\[{][^\s,()'\"=]*")
 """Pattern of a value of a parameter, as OpenSpiel writes it, or `module:function`, that Python does not read."""
@@ -231,7 +231,7 @@ def _refuse_run_directory(name: str, directory: Path) -> None:
 def openspiel() -> ModuleType:
     """Return the module of OpenSpiel's games, which imports OpenSpiel. Raises UserError if that is not installed."""
     try:
-        from plyzero.rules.adapters import openspiel
+        from plyzero.kits.adapters import openspiel
     except ImportError as error:
         raise UserError(f"OpenSpiel is missing ({error}): {install_command('openspiel')}") from error
     return openspiel
@@ -242,7 +242,7 @@ def _import_class(target: str) -> type[Game]:
         found: type[Game] = openspiel().game_class(target.removeprefix(OPENSPIEL))
         return found
     if target.startswith(ALPHA_ZERO_GENERAL):
-        from plyzero.rules.adapters import alpha_zero_general
+        from plyzero.kits.adapters import alpha_zero_general
 
         return alpha_zero_general.game_class(target)
     if ":" in target:
@@ -264,7 +264,7 @@ def _import_class(target: str) -> type[Game]:
         try:
             cls = entries[target].load()
         except ImportError as error:
-            raise UserError(hidden_package(error) or f"cannot import {target}: {with_location(error)}") from error
+            raise UserError(f"cannot import {target}: {with_location(error)}") from error
     return _usable(target, cls)
 
 
@@ -400,7 +400,12 @@ def own_frames(error: BaseException) -> list[traceback.FrameSummary]:
 def is_own(file: str) -> bool:
     """Return whether a file of a traceback is a user's. Packages may be in another environment than this one."""
     is_installed = not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
-    return file.startswith(TEMPLATE) or not (is_installed or file.startswith(LIBRARIES))
+    return file.startswith(TEMPLATE) or not (is_installed or is_toolkit(file) or file.startswith(LIBRARIES))
+
+
+def is_toolkit(file: str) -> bool:
+    """Return whether a file of a traceback is the toolkit's own, and not the rules of an included game."""
+    return file.startswith(TOOLKIT) and not file.startswith(GAMES)
 
 
 def with_location(error: BaseException) -> str:
@@ -409,7 +414,7 @@ def with_location(error: BaseException) -> str:
     A line of the toolkit is never named: it would tell a user nothing.
     """
     calls = traceback.extract_tb(error.__traceback__)[::-1]  # the innermost first
-    inner = takewhile(lambda call: not call.filename.startswith(TOOLKIT), calls)
+    inner = takewhile(lambda call: not is_toolkit(call.filename), calls)
     at = next(iter([*own_frames(error)[::-1], *inner]), None)
     where = f" ({Path(at.filename).name}, line {at.lineno})" if at and not isinstance(error, SyntaxError) else ""
     return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"

@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 
 import tomli_w
 
-from plyzero.bucket import SCHEMES, BucketPath, keeps_first
 from plyzero.errors import UserError, install_command, plain, shown
 from plyzero.files import read_file, write_file
+from plyzero.kits.cluster.bucket import SCHEMES, BucketPath, keeps_first
 from plyzero.lines import decode
 from plyzero.pulse import pulse_file
 from plyzero.rules.catalog import GameSpec, check_not_over, load_game

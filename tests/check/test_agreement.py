@@ -5,11 +5,11 @@ import functools
 import numpy as np
 import pytest
 
-from games.othello import Othello
-from games.tic_tac_toe import TicTacToe as CompiledTicTacToe
 from plyzero.check.agreement import agreement_with
 from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.check.violations import find_violation
+from plyzero.games.othello import Othello
+from plyzero.games.tic_tac_toe import TicTacToe as CompiledTicTacToe
 from plyzero.rules.game import Game
 from tests.helpers.toys import with_winner
 

@@ -6,11 +6,11 @@ import itertools
 import numpy as np
 import pytest
 
-from games.tic_tac_toe import TicTacToe
 from plyzero import GameLaws, Outcome
 from plyzero.check.agreement import agreement_with
 from plyzero.check.survey import survey
 from plyzero.check.violations import find_violation, laws_of
+from plyzero.games.tic_tac_toe import TicTacToe
 from plyzero.rules.chance import ENDLESS_ROLLS
 from plyzero.rules.random_game import random_game
 from plyzero.run.configuration import requirements

@@ -15,21 +15,21 @@ import pytest
 
 from examples.breakthrough import Breakthrough
 from examples.dots_and_boxes import EDGE, DotsAndBoxes
-from games.backgammon import Backgammon
-from games.breakthrough import Breakthrough as CompiledBreakthrough
-from games.connect_four import ConnectFour
-from games.go import Go
-from games.gomoku import Gomoku
-from games.hex import Hex
-from games.othello import Othello, bit, moves_of
-from games.pig import Pig
-from games.tic_tac_toe import TicTacToe as CompiledTicTacToe
 from plyzero.check import violations
 from plyzero.check.laws import POSITION_LAWS
 from plyzero.check.sampling import Extent, Sample, extent_of, play_game, positions_near, random_move, shuffling_move
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS
 from plyzero.check.template.tic_tac_toe import TicTacToe as Template
 from plyzero.check.violations import GameLaws, Violation, find_violation, laws_of
+from plyzero.games.backgammon import Backgammon
+from plyzero.games.breakthrough import Breakthrough as CompiledBreakthrough
+from plyzero.games.connect_four import ConnectFour
+from plyzero.games.go import Go
+from plyzero.games.gomoku import Gomoku
+from plyzero.games.hex import Hex
+from plyzero.games.othello import Othello, bit, moves_of
+from plyzero.games.pig import Pig
+from plyzero.games.tic_tac_toe import TicTacToe as CompiledTicTacToe
 from plyzero.rules.board import Board, Cell, render_grid
 from plyzero.rules.compiled_game import kernel
 from plyzero.rules.game import ONGOING, Game, Outcome
@@ -521,7 +521,7 @@ def test_a_sample_holds_short_lines_first_and_whole_games():
 
 
 def test_users_of_a_game_of_another_toolkit_are_not_told_to_change_it():
-    adapted = type("Chess", (NeverEnds,), {"__module__": "plyzero.rules.adapters.openspiel"})
+    adapted = type("Chess", (NeverEnds,), {"__module__": "plyzero.kits.adapters.openspiel"})
     for make, is_told in ((NeverEnds, True), (adapted, False)):
         broken = find_violation(make)
         assert broken.law.name == "games_end"

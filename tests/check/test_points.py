@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from examples.dots_and_boxes import DotsAndBoxes
-from games.backgammon import Backgammon
-from games.go import Go
-from games.othello import Othello
 from plyzero.check.violations import Violation, find_violation, laws_of
+from plyzero.games.backgammon import Backgammon
+from plyzero.games.go import Go
+from plyzero.games.othello import Othello
 from plyzero.rules.compiled_game import no_score
 from plyzero.rules.game import Game, Outcome, find_score_fault
 from tests.helpers.toys import CompiledHarvest, Harvest, variant

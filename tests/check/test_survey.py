@@ -9,13 +9,13 @@ import pytest
 
 from examples.breakthrough import Breakthrough
 from examples.dots_and_boxes import DotsAndBoxes
-from games.connect_four import ConnectFour
-from games.gomoku import Gomoku
-from games.hex import Hex
-from games.othello import Othello
 from plyzero.check.survey import advice, is_below_half, planes_of_actions, survey
 from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.check.violations import find_violation
+from plyzero.games.connect_four import ConnectFour
+from plyzero.games.gomoku import Gomoku
+from plyzero.games.hex import Hex
+from plyzero.games.othello import Othello
 from plyzero.rules.board import grid
 from plyzero.rules.catalog import ENTRY_POINT_GROUP, load_game
 from plyzero.rules.game import Game, Outcome, observation_text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plyzero.bucket import BucketPath
+from plyzero.kits.cluster.bucket import BucketPath
 from plyzero.run.adoption import seal_games
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat, read_heartbeats

@@ -126,7 +126,7 @@ def test_the_shipped_experiments_are_listed_with_their_parameters():
 def test_a_full_disk_is_one_sentence_and_nothing_runs_on(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch):
     full = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "its/state.json"))
     with monkeypatch.context() as patch:
-        patch.setattr("experiments.runner.write_record", full)
+        patch.setattr("plyzero.kits.experiments.runner.write_record", full)
         done = plyzero(*command, code=2)
     assert done.stderr.endswith("plyzero: cannot use its/state.json: No space left on device\n")
     plyzero(*command, code=0)

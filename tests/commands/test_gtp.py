@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.anchors import GnuGo, GtpEngine, colour
-from plyzero.gtp.engine import Engine
+from plyzero.kits.engines.engine import Engine
 from plyzero.play.players import find_player
 from plyzero.rules.catalog import load_game
 from tests.helpers.cli import shown

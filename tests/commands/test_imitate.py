@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from plyzero.commands.imitate import MAX_FAULTS
+from plyzero.kits.imitation.commands import MAX_FAULTS
 from plyzero.rules.catalog import load_game
 from tests.helpers.cli import refused, shown
 from tests.helpers.teachers import game_lines, perfect

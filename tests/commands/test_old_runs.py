@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from plyzero import Bot
+from plyzero.kits.web.run_state import RunView
 from plyzero.run.directory import open_or_create_run, open_run
 from plyzero.run.records import FOREIGN_FENCE
 from plyzero.run.replay import read_games
 from plyzero.run.segments import list_segments
 from plyzero.settings import RENAMED, find_renamed
-from plyzero.web.run_state import RunView
+from plyzero.trainer.loop import Trainer
 from tests.helpers.cli import plyzero, refused, shown
 from tests.helpers.old_runs import VERSIONS, contents, old_run
 from tests.helpers.runs import SMALL, small_run
-from trainer.loop import Trainer
 
 
 @pytest.fixture(params=VERSIONS)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from plyzero.rules.catalog import load_game
+from plyzero.trainer.export import untrained
 from tests.helpers.cli import plyzero, refused
 from tests.helpers.old_runs import contents
 from tests.helpers.runs import small_run
 from tests.helpers.teachers import game_lines, perfect
-from trainer.export import untrained
 
 TEMPLATE = "from plyzero.check.template.tic_tac_toe import TicTacToe"
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pytest
 
-from games.backgammon import Backgammon
-from games.breakthrough import Breakthrough
-from games.go import Go
-from games.gomoku import Gomoku
-from games.hex import Hex
+from plyzero.games.backgammon import Backgammon
+from plyzero.games.breakthrough import Breakthrough
+from plyzero.games.go import Go
+from plyzero.games.gomoku import Gomoku
+from plyzero.games.hex import Hex
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
 

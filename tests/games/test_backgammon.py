@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from games.backgammon import BAR, CHECKERS, OFF, PASS, Backgammon
+from plyzero.games.backgammon import BAR, CHECKERS, OFF, PASS, Backgammon
 from plyzero.rules.chance import is_chance
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Outcome

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from examples.breakthrough import Breakthrough as Example
-from games.breakthrough import Breakthrough
+from plyzero.games.breakthrough import Breakthrough
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.random_game import random_game

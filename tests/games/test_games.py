@@ -15,16 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples.dots_and_boxes import DotsAndBoxes
-from games.breakthrough import Breakthrough
-from games.connect_four import ConnectFour
-from games.go import Go
-from games.gomoku import Gomoku
-from games.hex import Hex
-from games.othello import Othello
-from games.pig import Pig
-from games.tic_tac_toe import TicTacToe
 from plyzero.check.template.tic_tac_toe import TicTacToe as PlainTicTacToe
 from plyzero.errors import UserError
+from plyzero.games.breakthrough import Breakthrough
+from plyzero.games.connect_four import ConnectFour
+from plyzero.games.go import Go
+from plyzero.games.gomoku import Gomoku
+from plyzero.games.hex import Hex
+from plyzero.games.othello import Othello
+from plyzero.games.pig import Pig
+from plyzero.games.tic_tac_toe import TicTacToe
 from plyzero.rules.catalog import installed_games, load_game
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import DRAW, ONGOING, Game, IllegalActionError, Outcome

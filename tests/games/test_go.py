@@ -5,7 +5,7 @@ from itertools import zip_longest
 import numpy as np
 import pytest
 
-from games.go import Go
+from plyzero.games.go import Go
 from plyzero.rules.game import Game, Outcome
 from tests.helpers import toys
 from tests.helpers.toys import drawn, legal

@@ -5,7 +5,7 @@ from itertools import zip_longest
 import numpy as np
 import pytest
 
-from games.gomoku import Gomoku
+from plyzero.games.gomoku import Gomoku
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.random_game import random_game
 from tests.helpers import toys

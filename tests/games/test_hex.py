@@ -5,7 +5,7 @@ The rules run as plain Python here, so that nothing is compiled.
 
 import numpy as np
 
-from games.hex import Hex
+from plyzero.games.hex import Hex
 from plyzero.rules.game import Game, Outcome
 from tests.helpers import toys
 from tests.helpers.toys import drawn, legal

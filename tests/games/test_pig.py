@@ -2,8 +2,8 @@
 
 import pytest
 
-from games.pig import HOLD, ROLL, Pig
 from plyzero.check.survey import survey
+from plyzero.games.pig import HOLD, ROLL, Pig
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import is_chance
 from plyzero.rules.game import IllegalActionError, Outcome
@@ -66,7 +66,7 @@ def test_whoever_reaches_the_goal_wins_without_holding():
 
 
 def test_pig_is_found_with_its_goal():
-    assert load_game("games.pig:Pig(goal=50)").start.observation_shape == (150, 1, 1)
+    assert load_game("plyzero.games.pig:Pig(goal=50)").start.observation_shape == (150, 1, 1)
 
 
 def test_random_games_of_pig_end_long_before_max_plies():

@@ -24,8 +24,8 @@ from tests.helpers.runs import small_run
 
 def log_taken_in(log: Path) -> None:
     """Write into `log` every game that the trainer takes in, and with how many games it resumes."""
-    from trainer.loop import Trainer
-    from trainer.replay_reader import ReplayReader
+    from plyzero.trainer.loop import Trainer
+    from plyzero.trainer.replay_reader import ReplayReader
 
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     begin, read_new = Trainer.__init__, ReplayReader.read_new
@@ -95,12 +95,12 @@ def warm_up() -> None:
     import torch._dynamo  # noqa: F401  # which the optimiser's first step would import
 
     from plyzero.search.evaluators import Uniform
-    from selfplay.games_in_play import GamesInPlay
-    from selfplay.replay_writer import ReplayWriter
-    from selfplay.worker import game_seeds
-    from trainer import loop
-    from trainer.export import untrained
-    from trainer.loop import Trainer
+    from plyzero.selfplay.games_in_play import GamesInPlay
+    from plyzero.selfplay.replay_writer import ReplayWriter
+    from plyzero.selfplay.worker import game_seeds
+    from plyzero.trainer import loop
+    from plyzero.trainer.export import untrained
+    from plyzero.trainer.loop import Trainer
 
     loop.usable_cores = lambda: 1  # with the threads of OpenMP no process can be forked
     with tempfile.TemporaryDirectory() as directory:

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from experiments.definition import Definition, Value, parse_parameters, read_definition, shipped
-from experiments.tasks.results import EVAL_COLUMNS, EVAL_TABLE, TRAIN_COLUMNS, TRAIN_TABLE, write_table
+from plyzero.kits.experiments.definition import Definition, Value, parse_parameters, read_definition, shipped
+from plyzero.kits.experiments.tasks.results import EVAL_COLUMNS, EVAL_TABLE, TRAIN_COLUMNS, TRAIN_TABLE, write_table
 from plyzero.play import bundled_bots
 
 BOT = Path(bundled_bots.__file__).parent / "bots" / "tic-tac-toe.onnx"

@@ -31,13 +31,13 @@ from plyzero.run.metrics import read_heartbeat
 from plyzero.run.models import best_model, publish_model
 from plyzero.run.segments import SegmentError, read_segment
 from plyzero.search.evaluators import EvaluationBatch
+from plyzero.selfplay.backpressure import TrainerProgress
 from plyzero.settings import SearchSettings, TrainerSettings
-from selfplay.backpressure import TrainerProgress
+from plyzero.trainer.export import untrained
+from plyzero.trainer.targets import make_samples
 from tests.helpers.runs import small_run
 from tests.helpers.segments import same, some_games, write
 from tests.helpers.toys import Relay
-from trainer.export import untrained
-from trainer.targets import make_samples
 
 ODD: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 3, 2**31, 2**63, 10**12, 10**400, 0.5, -0.0, 1e308, float("nan"), float("inf")),

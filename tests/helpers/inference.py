@@ -12,16 +12,16 @@ from typing import Any
 import grpc
 import pytest
 
-from plyzero.inference import wire
-from plyzero.inference.batcher import Batcher
-from plyzero.inference.evaluation_server import serving
-from plyzero.inference.remote_network import RemoteNetwork
+from plyzero.kits.cluster import wire
+from plyzero.kits.cluster.batcher import Batcher
+from plyzero.kits.cluster.evaluated_games import EvaluatedGames
+from plyzero.kits.cluster.evaluation_server import serving
+from plyzero.kits.cluster.remote_network import RemoteNetwork
 from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import reachable_observations
 from plyzero.run.directory import Run
 from plyzero.run.records import Games
 from plyzero.search.evaluators import EvaluationBatch
-from selfplay.evaluated_games import EvaluatedGames
 from tests.helpers.learning import add_model
 from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until

@@ -9,10 +9,10 @@ from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
 from plyzero.run.models import ModelName, list_models, publish_model
 from plyzero.search.evaluators import Uniform
-from selfplay.games_in_play import GamesInPlay
-from selfplay.replay_writer import ReplayWriter
-from trainer.export import untrained
-from trainer.loop import Trainer
+from plyzero.selfplay.games_in_play import GamesInPlay
+from plyzero.selfplay.replay_writer import ReplayWriter
+from plyzero.trainer.export import untrained
+from plyzero.trainer.loop import Trainer
 
 
 def add_model(run: Run, step: int = 12, fence: int = 1) -> ModelName:

@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from trainer.loss import loss
-from trainer.targets import mixed_targets
+from plyzero.trainer.loss import loss
+from plyzero.trainer.targets import mixed_targets
 
 
 class Fits(nn.Module):

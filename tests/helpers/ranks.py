@@ -7,9 +7,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from trainer import data_parallel
-from trainer.learner import Learner
-from trainer.window import Batch
+from plyzero.trainer import data_parallel
+from plyzero.trainer.learner import Learner
+from plyzero.trainer.window import Batch
 
 ROOT = Path(__file__).parent.parent.parent
 

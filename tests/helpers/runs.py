@@ -15,9 +15,9 @@ from plyzero.run.directory import Run, create_run
 from plyzero.run.records import Games
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import Evaluate, Uniform
+from plyzero.selfplay.games_in_play import GamesInPlay
+from plyzero.selfplay.worker import run_worker
 from plyzero.settings import Settings
-from selfplay.games_in_play import GamesInPlay
-from selfplay.worker import run_worker
 from tests.helpers.segments import seal
 
 SMALL = (

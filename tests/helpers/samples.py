@@ -7,7 +7,7 @@ import numpy as np
 from plyzero.rules.game import Game
 from plyzero.run.records import Games
 from plyzero.settings import SearchSettings, TrainerSettings
-from trainer.targets import Samples, make_samples
+from plyzero.trainer.targets import Samples, make_samples
 
 
 def samples_of(games: Games, start: Game | None = None) -> Samples:

@@ -28,13 +28,13 @@ from plyzero.run.journals import Journal
 from plyzero.run.models import publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import list_segments, read_segment
-from selfplay.replay_writer import ReplayWriter
+from plyzero.selfplay.replay_writer import ReplayWriter
 from tests.helpers.runs import small_run
 from tests.helpers.segments import some_games
 
 TIC_TAC_TOE = load_game("tic-tac-toe")  # compiled here, once for all processes
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload([__name__, "selfplay.worker", "trainer.loop"])
+PROCESSES.set_forkserver_preload([__name__, "plyzero.selfplay.worker", "plyzero.trainer.loop"])
 
 
 def start(role: str, *arguments: object, scratch: Path | None = None) -> ForkServerProcess:
@@ -144,7 +144,7 @@ def work(run: Run, log: Path, name: str) -> None:
 
 def play(run: Run, name: str) -> None:
     """Do what `plyzero selfplay` does."""
-    from selfplay.worker import run_worker
+    from plyzero.selfplay.worker import run_worker
 
     stop = stop_on_signals()
     with ExitStack() as starting:
@@ -163,7 +163,7 @@ def command(log: Path, *arguments: str) -> None:
 
 def train(run: Run) -> None:
     """Be the trainer: do what `plyzero trainer` does."""
-    from trainer.loop import run_trainer
+    from plyzero.trainer.loop import run_trainer
 
     stop = stop_on_signals()
     with ExitStack() as starting:

@@ -26,6 +26,8 @@ from plyzero.run.models import ModelName, list_models, publish_model
 from plyzero.run.segments import list_segments
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
 from plyzero.settings import MAX_MODEL_BYTES
+from plyzero.trainer.export import export, untrained
+from plyzero.trainer.network import ResidualNetwork
 from tests.helpers.hostile import at_most, failing
 from tests.helpers.hostile_models import (
     ACTIONS,
@@ -42,8 +44,6 @@ from tests.helpers.hostile_models import (
     varint,
 )
 from tests.helpers.runs import games_of, playing, small_run
-from trainer.export import export, untrained
-from trainer.network import ResidualNetwork
 
 
 def refusal(model: onnx.ModelProto | bytes, directory: Path) -> str:

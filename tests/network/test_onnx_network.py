@@ -23,8 +23,8 @@ from plyzero.rules.catalog import load_game
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.settings import SearchSettings, TrainerSettings, parse_stored_settings
 from plyzero.testing import EvaluatorContract
+from plyzero.trainer.export import untrained, with_metadata
 from tests.helpers.runs import small_run
-from trainer.export import untrained, with_metadata
 
 GAME = load_game("connect-four")
 

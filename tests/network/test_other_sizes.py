@@ -7,8 +7,8 @@ import onnx
 import pytest
 import torch
 
-from games.othello import Othello
 from plyzero.errors import ModelRefusedError
+from plyzero.games.othello import Othello
 from plyzero.network.model_loader import load_network, load_newest
 from plyzero.network.onnx_network import Network, reachable_observations
 from plyzero.rules.catalog import GameSpec, load_game
@@ -16,11 +16,11 @@ from plyzero.run.directory import open_run
 from plyzero.run.models import list_models
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.settings import NetworkSettings, Settings
+from plyzero.trainer.export import describe_model, export, quantise
+from plyzero.trainer.network import make_network
 from tests.helpers.cli import refused, shown
 from tests.helpers.learning import learn, training
 from tests.helpers.runs import SMALL, small_run
-from trainer.export import describe_model, export, quantise
-from trainer.network import make_network
 
 POOLED = NetworkSettings(blocks=2, channels=8, value_head="pooled")
 DENSE = POOLED.model_copy(update={"value_head": "dense"})

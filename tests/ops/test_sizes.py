@@ -12,9 +12,9 @@ from plyzero.ops.sizes import check_sizes, network_weights
 from plyzero.rules.catalog import load_game
 from plyzero.run.models import max_model_bytes
 from plyzero.settings import NetworkSettings, Settings
+from plyzero.trainer.network import make_network
 from tests.helpers.cli import plyzero
 from tests.helpers.toys import Relay
-from trainer.network import make_network
 
 WIDE = "tests.ops.test_sizes:Wide"
 

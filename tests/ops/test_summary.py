@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from plyzero.kits.web.run_state import RunView
 from plyzero.ops.status import snapshot
 from plyzero.ops.summary import describe_first_model, describe_games, describe_learning, describe_rest, summarize_files
 from plyzero.run.directory import Run, open_run
 from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import TRAINER, Heartbeat, append_line
-from plyzero.web.run_state import RunView
 from tests.helpers.cli import plyzero
 from tests.helpers.runs import small_run
 

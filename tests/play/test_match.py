@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from games.connect_four import ConnectFour
-from games.tic_tac_toe import TicTacToe
 from plyzero.errors import UserError
+from plyzero.games.connect_four import ConnectFour
+from plyzero.games.tic_tac_toe import TicTacToe
 from plyzero.play.match import PlayedGame, play_match, random_opening, random_openings
 from plyzero.play.players import Bot, Player, RandomPlayer, find_player
 from plyzero.play.ratings import MatchResult, rate, wilson_interval

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from games.connect_four import ConnectFour
-from games.tic_tac_toe import TicTacToe
-from plyzero.arena.entrants import find_entrants
 from plyzero.errors import UserError
+from plyzero.games.connect_four import ConnectFour
+from plyzero.games.tic_tac_toe import TicTacToe
+from plyzero.kits.arena.entrants import find_entrants
 from plyzero.network.model_loader import load_network
 from plyzero.play import players
 from plyzero.play.players import Bot, find_player
@@ -24,10 +24,10 @@ from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform
 from plyzero.search.tree import GUMBEL, PUCT
 from plyzero.settings import SearchSettings
 from plyzero.testing import LookaheadContract, PlayerContract
+from plyzero.trainer.export import untrained
 from tests.helpers.hostile_models import linear
 from tests.helpers.runs import small_run
 from tests.helpers.toys import Hashed
-from trainer.export import untrained
 
 PLAIN = "plyzero.check.template.tic_tac_toe:TicTacToe"
 GAMES = ("tic-tac-toe", PLAIN, "tests.helpers.dice:Race", "tests.helpers.dice:PlainRace")

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from plyzero.arena.entrants import Entrant
-from plyzero.arena.ladder import LINES, Limits, PairResult, open_ladder
+from plyzero.kits.arena.entrants import Entrant
+from plyzero.kits.arena.ladder import LINES, Limits, PairResult, open_ladder
 from plyzero.play.agents import Agent, AgentPlayer
 from plyzero.play.analysis import root_info
 from plyzero.play.match import PlayedGame, play_match

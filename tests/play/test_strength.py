@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from plyzero.commands.terminal import Terminal
+from plyzero.kits.web.opponents import Opponents
 from plyzero.play.analysis import answer_queries
 from plyzero.play.players import Bot
 from plyzero.play.session import Session
@@ -18,8 +19,7 @@ from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run
 from plyzero.run.metrics import append_line
 from plyzero.run.models import publish_model
-from plyzero.web.opponents import Opponents
-from trainer.export import untrained
+from plyzero.trainer.export import untrained
 
 GAME = load_game("tic-tac-toe")
 

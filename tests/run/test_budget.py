@@ -21,13 +21,13 @@ from plyzero.run.directory import Run, open_run
 from plyzero.run.metrics import TRAINER, Heartbeat, append_line, number, read_heartbeat
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments
+from plyzero.selfplay.worker import run_worker
 from plyzero.settings import BudgetSettings, RatingSettings
-from selfplay.worker import run_worker
+from plyzero.trainer.loop import run_trainer
 from tests.helpers.cli import plyzero, shown
 from tests.helpers.clock import Clock
 from tests.helpers.learning import training
 from tests.helpers.runs import play_segment, playing
-from trainer.loop import run_trainer
 
 SCORE = {"quantity": "score against mcts:100", "least": 0.9, "first": 0.95}
 SCORE |= {"value": 0.93, "low": 0.905, "high": 0.96, "games": 120, "reached": True}

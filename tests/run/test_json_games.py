@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from games.tic_tac_toe import TicTacToe
+from plyzero.games.tic_tac_toe import TicTacToe
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import DRAW, ONGOING
@@ -18,8 +18,8 @@ from plyzero.run.replay import find_disagreement
 from plyzero.run.segments import read_segment
 from plyzero.search.tree import PUCT, UNPROVEN
 from plyzero.settings import SearchSettings, TrainerSettings
+from plyzero.trainer.targets import mixed_targets, played_moves
 from tests.helpers.runs import play_segment, small_run
-from trainer.targets import mixed_targets, played_moves
 
 GAME = load_game("tic-tac-toe")
 WINS = "but by the rules the game is a win of the first player"

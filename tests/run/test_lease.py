@@ -21,10 +21,10 @@ from plyzero.run.directory import Run
 from plyzero.run.lease import Lease, is_held
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import list_models
+from plyzero.trainer.loop import Trainer
 from tests.helpers.hostile import at_once, failing
 from tests.helpers.runs import small_run
 from tests.helpers.segments import seal, some_games
-from trainer.loop import Trainer
 
 HOLD = """
 import os, socket, sys
@@ -210,7 +210,7 @@ def test_a_trainer_that_wakes_up_behind_its_successor_changes_nothing(run: Run):
 
 
 def test_a_successor_who_comes_during_an_export_is_not_overtaken(run: Run, monkeypatch: pytest.MonkeyPatch):
-    from trainer import loop
+    from plyzero.trainer import loop
 
     export, successors = loop.export, []
 

@@ -14,11 +14,11 @@ from plyzero.network.model_loader import MAX_ATTEMPTS, ModelWatch, load_model, l
 from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
 from plyzero.run.models import ModelName, list_models, publish_model
+from plyzero.trainer.export import untrained
+from plyzero.trainer.retention import Retention
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
-from trainer.export import untrained
-from trainer.retention import Retention
 
 
 @pytest.fixture(scope="module")

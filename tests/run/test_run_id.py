@@ -20,13 +20,13 @@ from plyzero.run.journals import list_journals, read_journal
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.replay import read_games
 from plyzero.run.segments import SegmentError, list_segments, read_segment
+from plyzero.trainer.export import untrained
+from plyzero.trainer.loop import Trainer
+from plyzero.trainer.replay_reader import TRIES, ReplayReader
 from tests.helpers.journals import leave
 from tests.helpers.learning import add_model
 from tests.helpers.runs import small_run
 from tests.helpers.segments import seal, some_games
-from trainer.export import untrained
-from trainer.loop import Trainer
-from trainer.replay_reader import TRIES, ReplayReader
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ from hypothesis.stateful import (
 )
 
 from plyzero import files, volume_errors
-from plyzero.bucket import BucketPath
 from plyzero.errors import UserError
+from plyzero.kits.cluster.bucket import BucketPath
 from plyzero.ops.verify import restore
 from plyzero.run import adoption, journals
 from plyzero.run.adoption import Adoption
@@ -42,16 +42,16 @@ from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS, by_beats
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.records import Games, JournalName
 from plyzero.run.segments import SegmentName, list_segments, write_segment
+from plyzero.selfplay import replay_writer
+from plyzero.selfplay.replay_writer import ReplayWriter
+from plyzero.trainer.replay_reader import GAP_SECONDS, ReplayReader
+from plyzero.trainer.retention import Retention
+from plyzero.trainer.state import load_state, save_state
 from plyzero.volume_errors import wait_for
-from selfplay import replay_writer
-from selfplay.replay_writer import ReplayWriter
 from tests.helpers.clock import Clock
 from tests.helpers.fault_points import FAULT_POINTS
 from tests.helpers.model_volume import LOCKS, TROUBLES, IdleError, ModelVolume, Process, Trouble
 from tests.helpers.segments import RELAY, some_games
-from trainer.replay_reader import GAP_SECONDS, ReplayReader
-from trainer.retention import Retention
-from trainer.state import load_state, save_state
 
 POSITIONS = 4
 SETTINGS = (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from games.pig import HOLD, ROLL, Pig
+from plyzero.games.pig import HOLD, ROLL, Pig
 from plyzero.search.slots import search
 from plyzero.search.tree import MAX_IN_FULL, NO_NODE, UNPROVEN
 from plyzero.settings import SearchSettings

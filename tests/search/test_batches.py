@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from games.backgammon import Backgammon
-from games.connect_four import ConnectFour
-from games.tic_tac_toe import TicTacToe
+from plyzero.games.backgammon import Backgammon
+from plyzero.games.connect_four import ConnectFour
+from plyzero.games.tic_tac_toe import TicTacToe
 from plyzero.rules.chance import first_decision
 from plyzero.search.batches import drops_actions
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from games.connect_four import ConnectFour
-from games.tic_tac_toe import TicTacToe
+from plyzero.games.connect_four import ConnectFour
+from plyzero.games.tic_tac_toe import TicTacToe
 from plyzero.rules.counter_rng import murmur_finalizer, random_bits
 from plyzero.search.evaluation_cache import ABSENT, Cache, find, forget, hash_of, make_cache, recall, remember
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from plyzero.search.slots import SearchSlots
 from plyzero.search.tree import EDGE
+from plyzero.selfplay.games_in_play import GamesInPlay
 from plyzero.settings import SearchSettings, Settings
-from selfplay.games_in_play import GamesInPlay
 from tests.helpers.runs import records_by_seed
 from tests.helpers.toys import CompiledHarvest, Constant, Hashed, Plain, Relay
 

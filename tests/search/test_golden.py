@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from games.connect_four import ConnectFour
-from games.tic_tac_toe import TicTacToe
+from plyzero.games.connect_four import ConnectFour
+from plyzero.games.tic_tac_toe import TicTacToe
 from tests.helpers import toys
 from tests.helpers.searches import KINDS, rounded, searched, tree_of
 

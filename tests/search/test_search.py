@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from games.connect_four import ConnectFour
-from games.othello import Othello
-from games.tic_tac_toe import TicTacToe
 from plyzero.check.template.tic_tac_toe import TicTacToe as PlainTicTacToe
 from plyzero.errors import UserError
+from plyzero.games.connect_four import ConnectFour
+from plyzero.games.othello import Othello
+from plyzero.games.tic_tac_toe import TicTacToe
 from plyzero.search import storage
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, Rollouts, Uniform
 from plyzero.search.gumbel import considered_visits, improved_policy, mixed_value, transformed_q

@@ -6,14 +6,14 @@ import sys
 import numpy as np
 import pytest
 
-from games.connect_four import ConnectFour
-from games.go import Go
-from games.pig import Pig
+from plyzero.games.connect_four import ConnectFour
+from plyzero.games.go import Go
+from plyzero.games.pig import Pig
 from plyzero.search.slots import SearchSlots
 from plyzero.search.storage import MIN_RELEASED, EdgeMemory
 from plyzero.search.tree import EDGE
+from plyzero.selfplay.games_in_play import GamesInPlay
 from plyzero.settings import SearchSettings, Settings
-from selfplay.games_in_play import GamesInPlay
 from tests.helpers.runs import records_by_seed
 from tests.helpers.toys import Hashed, Wide
 

@@ -5,15 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
-from games.connect_four import ConnectFour
-from games.othello import Othello
-from games.tic_tac_toe import TicTacToe
+from plyzero.games.connect_four import ConnectFour
+from plyzero.games.othello import Othello
+from plyzero.games.tic_tac_toe import TicTacToe
 from plyzero.search.mcts import resume_search
 from plyzero.search.slots import SearchSlots
 from plyzero.search.storage import keep_subtree
 from plyzero.search.tree import NO_NODE, PUCT
+from plyzero.selfplay.games_in_play import GamesInPlay
 from plyzero.settings import SearchSettings, Settings
-from selfplay.games_in_play import GamesInPlay
 from tests.helpers.runs import moves_of, replay
 from tests.helpers.searches import both_kinds, tree_of
 from tests.helpers.toys import Hashed, Plain, Wide

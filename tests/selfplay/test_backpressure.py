@@ -9,8 +9,8 @@ import pytest
 from plyzero.files import Room
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
-from selfplay.backpressure import PROGRESS_SECONDS, REFRESH_SECONDS, Backpressure
-from selfplay.replay_writer import ReplayWriter
+from plyzero.selfplay.backpressure import PROGRESS_SECONDS, REFRESH_SECONDS, Backpressure
+from plyzero.selfplay.replay_writer import ReplayWriter
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
@@ -43,7 +43,7 @@ def waiting(root: Path, clock: Clock) -> tuple[Run, Backpressure]:
 
 def test_a_worker_pauses_while_much_waits_for_the_disk(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     run, writer, backpressure = parts(tmp_path, clock)
-    monkeypatch.setattr("selfplay.replay_writer.BUFFER_POSITIONS", 10)
+    monkeypatch.setattr("plyzero.selfplay.replay_writer.BUFFER_POSITIONS", 10)
     writer.add(some_games(run.game, 0, (9,)))
     assert backpressure.reason(has_model=True) is None
     writer.add(some_games(run.game, 1, (1,)))
@@ -66,15 +66,15 @@ def test_a_worker_pauses_below_the_reserve(
 ):
     _, _, backpressure = parts(tmp_path, clock, "store.min_free_mb=200", "store.min_free_files=60")
     enough = Room(bytes=200 << 20, files=60)
-    monkeypatch.setattr("selfplay.backpressure.free_room", lambda _: enough)
+    monkeypatch.setattr("plyzero.selfplay.backpressure.free_room", lambda _: enough)
     backpressure.refresh()
     assert backpressure.reason(has_model=True) is None
-    monkeypatch.setattr("selfplay.backpressure.free_room", lambda _: less)
+    monkeypatch.setattr("plyzero.selfplay.backpressure.free_room", lambda _: less)
     assert backpressure.reason(has_model=True) is None  # it has not looked again
     backpressure.refresh()
     paused = f"paused: the volume has {reason}"
     assert backpressure.reason(has_model=True) == backpressure.reason(has_model=False) == paused
-    monkeypatch.setattr("selfplay.backpressure.free_room", lambda _: enough)
+    monkeypatch.setattr("plyzero.selfplay.backpressure.free_room", lambda _: enough)
     backpressure.refresh()
     assert backpressure.reason(has_model=True) is None
 
@@ -178,8 +178,8 @@ def test_an_unreadable_volume_pauses_a_new_worker_and_no_other(
 ):
     run, writer, running = parts(tmp_path, Clock())
     with monkeypatch.context() as patch:
-        patch.setattr("selfplay.backpressure.free_room", failing(errno.EIO))
-        patch.setattr("selfplay.backpressure.list_segments", failing(errno.EIO))
+        patch.setattr("plyzero.selfplay.backpressure.free_room", failing(errno.EIO))
+        patch.setattr("plyzero.selfplay.backpressure.list_segments", failing(errno.EIO))
         new = Backpressure(run, writer)
         for _ in range(3):
             new.refresh()

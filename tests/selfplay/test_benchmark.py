@@ -9,9 +9,9 @@ from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
 from plyzero.run.segments import list_segments
 from plyzero.search.evaluators import EvaluationBatch
-from selfplay import benchmark
+from plyzero.selfplay import benchmark
+from plyzero.trainer.export import untrained
 from tests.helpers.cli import shown
-from trainer.export import untrained
 
 SMALL = ("--blocks", "1", "--channels", "4")
 PARTS = {"network", "search", "rules", "record", "other"}

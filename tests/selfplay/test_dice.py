@@ -12,13 +12,13 @@ from plyzero.rules.notation import play_named
 from plyzero.run.json_games import games_to_json
 from plyzero.run.records import Games
 from plyzero.run.replay import find_disagreement
+from plyzero.selfplay.step import NUM_PURPOSES
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings
-from selfplay.step import NUM_PURPOSES
+from plyzero.trainer.diagnosis.consistency import ConsistencyCheck
+from plyzero.trainer.diagnosis.diagnostics import game_results
 from tests.helpers.dice import CHANCES, GOAL, PlainRace, Race
 from tests.helpers.runs import bytes_of, games_by_seed, moves_of, replay
 from tests.helpers.toys import Hashed
-from trainer.diagnosis.consistency import ConsistencyCheck
-from trainer.diagnosis.diagnostics import game_results
 
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
 

@@ -7,12 +7,12 @@ from plyzero.rules.game import DRAW
 from plyzero.run.records import Games
 from plyzero.run.segments import read_segment
 from plyzero.search.slots import SearchSlots
+from plyzero.selfplay.step import luck_of_roll
 from plyzero.settings import SearchSettings, SelfplaySettings, Settings, TrainerSettings
-from selfplay.step import luck_of_roll
+from plyzero.trainer.targets import mixed_targets, value_targets
 from tests.helpers.dice import PlainRace, Race, Tosses, decisions
 from tests.helpers.runs import bytes_of, games_by_seed, play_segment, replay, small_run
 from tests.helpers.toys import Exact, Hashed, solve
-from trainer.targets import mixed_targets, value_targets
 
 with_and_without = pytest.mark.parametrize("all_rolls", [False, True])
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])

@@ -16,7 +16,7 @@ from plyzero.run.directory import Run
 from plyzero.run.journals import read_journal
 from plyzero.run.records import Games, JournalName
 from plyzero.run.segments import list_segments, read_segment
-from selfplay.replay_writer import ReplayWriter
+from plyzero.selfplay.replay_writer import ReplayWriter
 from tests.helpers.runs import small_run
 from tests.helpers.segments import some_games
 from tests.helpers.victims import visible as sealed
@@ -88,7 +88,7 @@ class Disk:
 
 def test_a_segment_is_sealed_when_its_games_take_much_memory(run: Run, monkeypatch: pytest.MonkeyPatch):
     games = finished(run, 3)
-    monkeypatch.setattr("selfplay.replay_writer.SEAL_BYTES", games[0].nbytes + 1)
+    monkeypatch.setattr("plyzero.selfplay.replay_writer.SEAL_BYTES", games[0].nbytes + 1)
     with ReplayWriter(run, **WRITER) as writer:
         add(writer, games)
         until(lambda: list(list_segments(run.segments)))
@@ -166,7 +166,7 @@ def test_the_journal_is_put_onto_the_disk_itself(seconds: str, tmp_path: Path, m
 def test_while_the_volume_is_full_games_wait_for_room(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr("selfplay.replay_writer.BUFFER_POSITIONS", 15)
+    monkeypatch.setattr("plyzero.selfplay.replay_writer.BUFFER_POSITIONS", 15)
     disk, games = Disk(monkeypatch, "pwrite"), finished(run, 6)
     with ReplayWriter(run, **WRITER) as writer:
         writer.add(games[0])
@@ -224,7 +224,7 @@ def test_a_volume_that_cannot_be_written_is_found_at_the_start(run: Run, monkeyp
 
 
 def test_games_that_cannot_be_written_when_the_worker_ends_are_an_error(run: Run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("selfplay.replay_writer.CLOSING_SECONDS", 0.0)
+    monkeypatch.setattr("plyzero.selfplay.replay_writer.CLOSING_SECONDS", 0.0)
     disk = Disk(monkeypatch, "pwrite")
     with pytest.raises(OSError, match="No space left"), ReplayWriter(run, **WRITER) as writer:  # noqa: PT012
         writer.add(finished(run, 1)[0])
@@ -234,7 +234,7 @@ def test_games_that_cannot_be_written_when_the_worker_ends_are_an_error(run: Run
 
 
 def test_a_disk_that_stalls_holds_up_nobody_who_adds(run: Run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("selfplay.replay_writer.BUFFER_POSITIONS", 20)
+    monkeypatch.setattr("plyzero.selfplay.replay_writer.BUFFER_POSITIONS", 20)
     pwrite, games = os.pwrite, finished(run, 8)
     stalled, go_on = threading.Event(), threading.Event()
 
@@ -281,7 +281,7 @@ def test_an_invalid_game_is_refused_before_acknowledgement(run: Run, caplog: pyt
 
 def test_a_game_too_large_for_a_segment_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch):
     games = [*finished(run, 2), *finished(run, 1, positions=30, seed=9)]
-    monkeypatch.setattr("selfplay.replay_writer.MAX_GAME_BYTES", games[2].nbytes - 1)
+    monkeypatch.setattr("plyzero.selfplay.replay_writer.MAX_GAME_BYTES", games[2].nbytes - 1)
     with ReplayWriter(run, **WRITER) as writer:
         add(writer, games)
     assert (sealed(run), writer.refused_games) == (ids(games[:2]), 1)

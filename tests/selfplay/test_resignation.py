@@ -5,15 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
-from games.tic_tac_toe import TicTacToe
+from plyzero.games.tic_tac_toe import TicTacToe
 from plyzero.run.metrics import read_heartbeat
 from plyzero.run.records import BY_RULE, RESIGNED, Games, find_valid
 from plyzero.run.replay import find_disagreement
 from plyzero.settings import SelfplaySettings, Settings, TrainerSettings
+from plyzero.trainer.targets import value_targets
 from tests.helpers.learning import add_model
 from tests.helpers.runs import bytes_of, games_by_seed, games_of, playing, small_run
 from tests.helpers.toys import Hashed, Plain
-from trainer.targets import value_targets
 
 COUNT = 200
 BELOW = 0.45

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from games.connect_four import ConnectFour
 from plyzero import files
 from plyzero.errors import UserError
+from plyzero.games.connect_four import ConnectFour
+from plyzero.kits.cluster.evaluated_games import EvaluatedGames
 from plyzero.network.model_loader import ModelWatch, load_model
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import ONGOING, Game, outcome_code
@@ -28,13 +29,12 @@ from plyzero.run.replay import find_disagreement
 from plyzero.run.segments import list_segments
 from plyzero.search.evaluators import EvaluationBatch, Uniform
 from plyzero.search.tree import GUMBEL, PUCT
+from plyzero.selfplay.backpressure import Backpressure
+from plyzero.selfplay.games_in_play import GamesInPlay, _step_settings
+from plyzero.selfplay.replay_writer import ReplayWriter
+from plyzero.selfplay.step import sample_index, temperature
+from plyzero.selfplay.worker import game_seeds, run_worker
 from plyzero.settings import SelfplaySettings, Settings
-from selfplay.backpressure import Backpressure
-from selfplay.evaluated_games import EvaluatedGames
-from selfplay.games_in_play import GamesInPlay, _step_settings
-from selfplay.replay_writer import ReplayWriter
-from selfplay.step import sample_index, temperature
-from selfplay.worker import game_seeds, run_worker
 from tests.helpers.buckets import new_prefix
 from tests.helpers.inference import finished
 from tests.helpers.journals import leave
@@ -197,8 +197,8 @@ def test_games_of_any_length_are_recorded_page_by_page(dtype: type, monkeypatch:
     start = ConnectFour()
     start.observation_dtype = dtype
     expected = played(start, 20)
-    monkeypatch.setattr("selfplay.games_in_play.PAGE_BYTES", 50 if dtype is bool else 1500)
-    monkeypatch.setattr("selfplay.games_in_play.PAGE_MOVES", 16)
+    monkeypatch.setattr("plyzero.selfplay.games_in_play.PAGE_BYTES", 50 if dtype is bool else 1500)
+    monkeypatch.setattr("plyzero.selfplay.games_in_play.PAGE_MOVES", 16)
     found = played(start, 20)
     assert {one.observations.dtype for one in found} == {np.dtype(dtype)}
     assert [bytes_of(one) for one in found] == [bytes_of(other) for other in expected]
@@ -287,7 +287,7 @@ def test_a_worker_has_a_heartbeat_while_it_compiles(run: Run, monkeypatch: pytes
             seen.extend(beat["state"] for beat in read_heartbeats(run.workers).values())
         raise InterruptedError
 
-    monkeypatch.setattr("selfplay.worker.EvaluatedGames", compile_slowly)
+    monkeypatch.setattr("plyzero.selfplay.worker.EvaluatedGames", compile_slowly)
     with pytest.raises(InterruptedError):
         run_worker(run, name="w0", stop=threading.Event())
     assert seen == ["compiling"]
@@ -295,8 +295,8 @@ def test_a_worker_has_a_heartbeat_while_it_compiles(run: Run, monkeypatch: pytes
 
 def test_a_worker_logs_its_progress(run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
     caplog.set_level("INFO")
-    monkeypatch.setattr("selfplay.worker.LOG_SECONDS", 0)
-    monkeypatch.setattr("selfplay.worker.REFRESH_SECONDS", 0.02)
+    monkeypatch.setattr("plyzero.selfplay.worker.LOG_SECONDS", 0)
+    monkeypatch.setattr("plyzero.selfplay.worker.REFRESH_SECONDS", 0.02)
     counts = r"\d+ games with \d+ positions, \d+ with a full search, [\d.]+/s, model None"
     line = re.compile(rf"^[a-z ]+: {counts}$", re.MULTILINE)
     with playing(run) as until:

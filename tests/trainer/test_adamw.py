@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from plyzero.settings import TrainerSettings
+from plyzero.trainer.learner import AdamW, adamw
+from plyzero.trainer.state import pack_state, read_state
 from tests.helpers.surroundings import python
-from trainer.learner import AdamW, adamw
-from trainer.state import pack_state, read_state
 
 SETTINGS = TrainerSettings(learning_rate=0.01, weight_decay=0.1)
 
@@ -87,7 +87,7 @@ def test_a_learner_makes_steps_and_a_state_without_the_imports_of_other_optimise
     code = """
 import sys, torch
 from plyzero.settings import TrainerSettings
-from trainer.learner import adamw
+from plyzero.trainer.learner import adamw
 layer = torch.nn.Linear(2, 2)
 optimiser = adamw(layer.parameters(), TrainerSettings())
 layer(torch.ones(1, 2)).sum().backward()

@@ -8,11 +8,11 @@ from examples.dots_and_boxes import DotsAndBoxes
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
 from plyzero.run.records import Games
+from plyzero.trainer.diagnosis.consistency import Agreement, Consistency, ConsistencyCheck
+from plyzero.trainer.diagnosis.guard import differs
 from tests.helpers.recorded import random_games, recorded
 from tests.helpers.toys import Written
 from tests.helpers.zoo import Clobber, Kalah, Shuffle
-from trainer.diagnosis.consistency import Agreement, Consistency, ConsistencyCheck
-from trainer.diagnosis.guard import differs
 
 
 def consistency_of(start: Game, *, games: int = 200, proven: bool = False) -> Consistency:

@@ -8,14 +8,22 @@ import numpy as np
 import pytest
 import torch
 
-from games.connect_four import ConnectFour
 from plyzero.errors import UserError
+from plyzero.games.connect_four import ConnectFour
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import DRAW, Game
 from plyzero.run.directory import Run
 from plyzero.run.metrics import read_lines
 from plyzero.run.segments import SegmentName
 from plyzero.settings import TrainerSettings
+from plyzero.trainer.diagnosis import guard
+from plyzero.trainer.diagnosis.consistency import Agreement, Consistency
+from plyzero.trainer.diagnosis.diagnostics import CHECK_SECONDS, Diagnostics, game_results, game_statistics, learned
+from plyzero.trainer.diagnosis.guard import GameStatistics, Learned, Measurements, Staleness, diagnose
+from plyzero.trainer.diagnosis.perspective import PointOfView
+from plyzero.trainer.loop import Trainer
+from plyzero.trainer.network import ResidualNetwork
+from plyzero.trainer.window import Window
 from tests.helpers.clock import Clock
 from tests.helpers.learning import learn
 from tests.helpers.recorded import random_games, recorded
@@ -23,14 +31,6 @@ from tests.helpers.runs import games_of, small_run
 from tests.helpers.samples import made_up, samples_of
 from tests.helpers.toys import Chain
 from tests.helpers.zoo import Clobber, Kalah, Shuffle
-from trainer.diagnosis import guard
-from trainer.diagnosis.consistency import Agreement, Consistency
-from trainer.diagnosis.diagnostics import CHECK_SECONDS, Diagnostics, game_results, game_statistics, learned
-from trainer.diagnosis.guard import GameStatistics, Learned, Measurements, Staleness, diagnose
-from trainer.diagnosis.perspective import PointOfView
-from trainer.loop import Trainer
-from trainer.network import ResidualNetwork
-from trainer.window import Window
 
 AGREES = Agreement(compared=200, different=9)
 DIFFERS = Agreement(compared=200, different=10)

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from plyzero.errors import UserError
+from plyzero.trainer.state import load_state, save_state
 from tests.helpers.hostile import Harm, at_most
-from trainer.state import load_state, save_state
 
 STATE = "state-000001-000000001.pt"
 

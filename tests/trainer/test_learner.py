@@ -10,15 +10,15 @@ import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from games.connect_four import ConnectFour
+from plyzero.games.connect_four import ConnectFour
 from plyzero.settings import NetworkSettings, TrainerSettings
+from plyzero.trainer.learner import Averaged, Learner
+from plyzero.trainer.loop import Trainer
+from plyzero.trainer.loss import BatchTensors, loss
+from plyzero.trainer.network import make_network
+from plyzero.trainer.window import Batch, Sampler
 from tests.helpers.runs import small_run
 from tests.helpers.samples import made_up
-from trainer.learner import Averaged, Learner
-from trainer.loop import Trainer
-from trainer.loss import BatchTensors, loss
-from trainer.network import make_network
-from trainer.window import Batch, Sampler
 
 META = torch.device("meta")
 
@@ -31,7 +31,7 @@ def some_batch(rows: int, *, first: int = 0) -> Batch:
 
 
 def test_a_step_reads_nothing_back_from_the_device(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("trainer.learner.cpu_flags", set)  # with bfloat16, "meta" would be asked to autocast
+    monkeypatch.setattr("plyzero.trainer.learner.cpu_flags", set)  # with bfloat16, "meta" would be asked to autocast
     network = make_network(NetworkSettings(blocks=1, channels=8), ConnectFour())
     learner = Learner(network, loss, TrainerSettings(), META)
     for step in range(1, 4):

@@ -8,11 +8,11 @@ import pytest
 
 from plyzero.errors import UserError
 from plyzero.run.directory import open_run
+from plyzero.trainer.loop import Trainer
+from plyzero.trainer.parts import make_parts
 from tests.helpers.cli import plyzero
 from tests.helpers.learning import training
 from tests.helpers.runs import play_segment, small_run
-from trainer.loop import Trainer
-from trainer.parts import make_parts
 
 PARTS = "tests.helpers.own_parts"
 

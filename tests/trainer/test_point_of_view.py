@@ -6,10 +6,10 @@ import pytest
 from examples.breakthrough import Breakthrough
 from examples.dots_and_boxes import DotsAndBoxes
 from plyzero.rules.game import Game
+from plyzero.trainer.diagnosis.guard import shows_the_first_player
+from plyzero.trainer.diagnosis.perspective import MIN_GAMES, PointOfView, PointOfViewTest
 from tests.helpers.recorded import random_games, recorded
 from tests.helpers.zoo import Kalah, Shuffle
-from trainer.diagnosis.guard import shows_the_first_player
-from trainer.diagnosis.perspective import MIN_GAMES, PointOfView, PointOfViewTest
 
 
 class CupsOfPlayer0(Kalah):

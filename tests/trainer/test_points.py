@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from games.othello import Othello
+from plyzero.games.othello import Othello
 from plyzero.network.model_loader import load_newest
 from plyzero.network.onnx_network import Network, run_on_cpu
 from plyzero.ops.sizes import network_weights
@@ -16,17 +16,17 @@ from plyzero.run.configuration import preset_for
 from plyzero.run.records import UNKNOWN_SCORE
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.settings import NetworkSettings, TrainerSettings
+from plyzero.trainer.export import export, quantise
+from plyzero.trainer.learner import Learner
+from plyzero.trainer.loss import MIN_SCORE_SD, board_loss, loss, score_loss
+from plyzero.trainer.network import make_network
+from plyzero.trainer.targets import board_targets, score_targets
+from plyzero.trainer.window import Window
 from tests.helpers.learning import training
 from tests.helpers.recorded import random_games, recorded
 from tests.helpers.runs import play_segment, small_run
 from tests.helpers.samples import made_up, samples_of
 from tests.helpers.toys import Harvest
-from trainer.export import export, quantise
-from trainer.learner import Learner
-from trainer.loss import MIN_SCORE_SD, board_loss, loss, score_loss
-from trainer.network import make_network
-from trainer.targets import board_targets, score_targets
-from trainer.window import Window
 
 OTHELLO = load_game("othello(size=6)")
 PLAIN = NetworkSettings(blocks=1, channels=8)

@@ -21,13 +21,13 @@ from plyzero.run.metrics import read_lines
 from plyzero.run.models import ModelName, list_models, publish_model
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from plyzero.settings import NetworkSettings
+from plyzero.trainer import export as module
+from plyzero.trainer.export import Forms, compare, export, make_forms, quantise, untrained
+from plyzero.trainer.network import make_network
+from plyzero.trainer.retention import Retention
 from tests.helpers.clock import Clock
 from tests.helpers.learning import training
 from tests.helpers.runs import play_segment, small_run
-from trainer import export as module
-from trainer.export import Forms, compare, export, make_forms, quantise, untrained
-from trainer.network import make_network
-from trainer.retention import Retention
 
 BOT = (Path(bundled_bots.__file__).parent / "bots" / "connect-four.onnx").read_bytes()
 CONNECT_FOUR = load_game("connect-four")

@@ -17,14 +17,14 @@ from plyzero.run.directory import Run
 from plyzero.run.metrics import TRAINER, Heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
-from selfplay.backpressure import PROGRESS_SECONDS, Backpressure
-from selfplay.replay_writer import ReplayWriter
+from plyzero.selfplay.backpressure import PROGRESS_SECONDS, Backpressure
+from plyzero.selfplay.replay_writer import ReplayWriter
+from plyzero.trainer.loop import Trainer
+from plyzero.trainer.replay_reader import TRIES
 from tests.helpers.clock import Clock
 from tests.helpers.journals import adopt_journals, leave
 from tests.helpers.runs import small_run
 from tests.helpers.segments import seal, some_games
-from trainer.loop import Trainer
-from trainer.replay_reader import TRIES
 
 RATIO, BATCH, BOOTSTRAP, PASSES, WINDOW = 4.0, 8, 16, 2.0, 8
 SETTINGS = (
@@ -113,7 +113,7 @@ class Life(RuleBasedStateMachine):
         self.backpressure.refresh()
 
     def restart(self) -> None:
-        with mock.patch("trainer.parts._try_step"):  # which exports a network
+        with mock.patch("plyzero.trainer.parts._try_step"):  # which exports a network
             self.trainer = Bookkeeper(self.run, device="cpu")
 
     @rule(worker=st.integers(0, 1), positions=st.integers(1, 9))

@@ -16,11 +16,11 @@ from plyzero.run.directory import Run
 from plyzero.run.journals import Journal
 from plyzero.run.records import JournalName
 from plyzero.run.segments import mark_unused
+from plyzero.trainer.replay_reader import GAP_SECONDS, TRIES, ReplayReader
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
 from tests.helpers.segments import seal, some_games
-from trainer.replay_reader import GAP_SECONDS, TRIES, ReplayReader
 
 A, B = "0000000a", "0000000b"
 
@@ -249,7 +249,7 @@ def test_an_unreadable_directory_is_listed_again(
             return list_names(directory)
 
         with monkeypatch.context() as patch:
-            patch.setattr("trainer.replay_reader.list_names", listed)
+            patch.setattr("plyzero.trainer.replay_reader.list_names", listed)
             put(run, number)
             assert taken(reader) in ([], of(A, 0))
             assert "Stale file handle" in reader.read_error

@@ -19,15 +19,15 @@ from plyzero.run.metrics import Heartbeat, append_line
 from plyzero.run.models import ModelName, list_models
 from plyzero.run.records import JournalName
 from plyzero.run.segments import SegmentName, list_segments
+from plyzero.trainer.loop import Trainer
+from plyzero.trainer.retention import Retention
+from plyzero.trainer.state import NUM_STATES, load_state
 from tests.helpers.cli import shown
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.learning import training
 from tests.helpers.runs import small_run
 from tests.helpers.segments import seal, some_games
-from trainer.loop import Trainer
-from trainer.retention import Retention
-from trainer.state import NUM_STATES, load_state
 
 A, B = "0000000a", "0000000b"
 MB = 1 << 20
@@ -97,11 +97,11 @@ def test_below_the_reserve_segments_go(tmp_path: Path, clock: Clock, monkeypatch
     run = small_run(tmp_path / "r", "tic-tac-toe", "store.min_free_mb=200", "store.min_free_files=60")
     put_all(run, range(6), size=MB)
     for room, kept in (((200 * MB, 60), 6), ((198 * MB + 1, 60), 4), ((200 * MB, 57), 1)):
-        monkeypatch.setattr("trainer.retention.free_room", lambda _, room=room: Room(*room))
+        monkeypatch.setattr("plyzero.trainer.retention.free_room", lambda _, room=room: Room(*room))
         Retention(run, clock=clock).prune(covered=EVERYTHING, window=[])
         assert left(run) == of(A, *range(6 - kept, 6))
     names = put_all(run, range(5))
-    monkeypatch.setattr("trainer.retention.free_room", lambda _: Room(bytes=0, files=0))
+    monkeypatch.setattr("plyzero.trainer.retention.free_room", lambda _: Room(bytes=0, files=0))
     Retention(run, clock=clock).prune(covered={A: 4}, window=[names[1]])
     assert left(run) == of(A, 1, 4, 5)
 
@@ -229,7 +229,7 @@ def test_what_killed_writers_left_is_removed_once_it_is_old(tmp_path: Path, cloc
 
 
 def test_metrics_of_living_workers_and_newest_ones_stay(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("trainer.retention.KEPT_WORKER_METRICS", 2)
+    monkeypatch.setattr("plyzero.trainer.retention.KEPT_WORKER_METRICS", 2)
     run = run_with(tmp_path)
     Heartbeat(run.workers / "w0.00000000.json").beat({"role": "selfplay", "state": "playing"})
     for number in range(5):
@@ -433,8 +433,8 @@ def test_a_step_of_retention_that_fails_is_a_warning_and_stops_no_other(
 ):
     run = run_with(tmp_path, *ONE_MODEL)
     models(run, (1, 2, 3))
-    monkeypatch.setattr("trainer.retention.free_room", failing(errno.EIO))
-    monkeypatch.setattr("trainer.retention.list_journals", failing(errno.EIO))
+    monkeypatch.setattr("plyzero.trainer.retention.free_room", failing(errno.EIO))
+    monkeypatch.setattr("plyzero.trainer.retention.list_journals", failing(errno.EIO))
     monkeypatch.setattr("plyzero.run.models.read_lines", failing(errno.EIO))
     prune(Retention(run, clock=clock))
     assert steps(run) == [1, 3]  # the first and the last

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from games.connect_four import ConnectFour
-from games.othello import Othello
+from plyzero.games.connect_four import ConnectFour
+from plyzero.games.othello import Othello
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.rules.random_game import PlayedGame, random_game
 from plyzero.run.records import GAME, POSITION, Games
 from plyzero.search.tree import GUMBEL, PROVEN_LOSS, PROVEN_WIN, PUCT, UNPROVEN
+from plyzero.trainer.ledger import Ledger
+from plyzero.trainer.targets import value_targets
+from plyzero.trainer.window import Window, window_size
 from tests.helpers.recorded import recorded
 from tests.helpers.runs import moves_of
 from tests.helpers.samples import samples_of
-from trainer.ledger import Ledger
-from trainer.targets import value_targets
-from trainer.window import Window, window_size
 
 Ply = tuple[int, float, float] | tuple[int, float, float, int]
 

@@ -27,17 +27,17 @@ from plyzero.run.metrics import Heartbeat, read_heartbeat, read_lines
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from plyzero.trainer.diagnosis.diagnostics import Diagnostics
+from plyzero.trainer.export import ExportError, export
+from plyzero.trainer.loop import Trainer, run_trainer
+from plyzero.trainer.loss import loss
+from plyzero.trainer.network import GlobalPooling, PlanesPolicy, ResidualNetwork
+from plyzero.trainer.state import NUM_STATES, load_state
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.learning import training
 from tests.helpers.runs import play_bootstrap, play_segment, small_run
 from tests.helpers.surroundings import wait_until
-from trainer.diagnosis.diagnostics import Diagnostics
-from trainer.export import ExportError, export
-from trainer.loop import Trainer, run_trainer
-from trainer.loss import loss
-from trainer.network import GlobalPooling, PlanesPolicy, ResidualNetwork
-from trainer.state import NUM_STATES, load_state
 
 
 @pytest.fixture(scope="module")
@@ -153,14 +153,14 @@ def test_an_untrained_network_of_8_by_96_with_large_logits_can_be_exported(run: 
 @pytest.mark.parametrize(("wrong", "name"), [({"logits_off": 2e-2}, "logits"), ({"wdl_off": 6e-2}, "probabilities")])
 def test_a_wrong_export_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch, scale: float, wrong: dict, name: str):
     observations = positions_of(run)
-    monkeypatch.setattr("trainer.export.run_on_cpu", partial(wrong_by, **wrong))
+    monkeypatch.setattr("plyzero.trainer.export.run_on_cpu", partial(wrong_by, **wrong))
     with pytest.raises(ExportError, match=f"the {name} of torch and ONNX Runtime differ"):
         export(loud_network(scale, blocks=1, channels=8), run.game, observations, metadata={})
 
 
-TORCH_FAILS = ("trainer.export._to_onnx", Mock(side_effect=RuntimeError("no operator")))
-WRONG_ANSWER = ("trainer.export.run_on_cpu", partial(wrong_by, wdl_off=2e-4))
-VOLUME_IS_FULL = ("trainer.loop.publish_model", failing(errno.ENOSPC))
+TORCH_FAILS = ("plyzero.trainer.export._to_onnx", Mock(side_effect=RuntimeError("no operator")))
+WRONG_ANSWER = ("plyzero.trainer.export.run_on_cpu", partial(wrong_by, wdl_off=2e-4))
+VOLUME_IS_FULL = ("plyzero.trainer.loop.publish_model", failing(errno.ENOSPC))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_lasting_export_failure_loses_nothing(run: Run, monkeypatch: pytest.Mo
 @pytest.fixture
 def clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock of trainers."""
-    monkeypatch.setattr("trainer.loop.time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr("plyzero.trainer.loop.time", SimpleNamespace(monotonic=clock))
     return clock
 
 
@@ -287,9 +287,9 @@ def spend(trainer: Trainer) -> int:
 
 def test_a_state_is_saved_before_its_model_is_published(run: Run, monkeypatch: pytest.MonkeyPatch):
     order: list[str] = []
-    monkeypatch.setattr("trainer.loop.save_state", lambda *_, **__: order.append("state"))
-    monkeypatch.setattr("trainer.loop.export", lambda *_, **__: order.append("export") or b"")
-    monkeypatch.setattr("trainer.loop.publish_model", lambda *_, **__: order.append("model"))
+    monkeypatch.setattr("plyzero.trainer.loop.save_state", lambda *_, **__: order.append("state"))
+    monkeypatch.setattr("plyzero.trainer.loop.export", lambda *_, **__: order.append("export") or b"")
+    monkeypatch.setattr("plyzero.trainer.loop.publish_model", lambda *_, **__: order.append("model"))
     with training(run) as trainer:
         trainer.publish()
     assert order == ["state", "export", "model"]
@@ -311,11 +311,11 @@ def test_an_error_of_the_volume_that_passes_costs_no_state(run: Run, monkeypatch
     slept: list[float] = []
     monkeypatch.setattr("plyzero.volume_errors.time.sleep", slept.append)
     with training(run) as trainer:
-        monkeypatch.setattr("trainer.state.write_file", failing(errno.EIO, 2, then=write_file))
+        monkeypatch.setattr("plyzero.trainer.state.write_file", failing(errno.EIO, 2, then=write_file))
         trainer.end(Heartbeat(trainer.run.workers / "trainer.json"))
     for place, times, call in (
-        ("trainer.state.read_file", 2, read_file),
-        ("trainer.loop.list_models", 1, list_models),
+        ("plyzero.trainer.state.read_file", 2, read_file),
+        ("plyzero.trainer.loop.list_models", 1, list_models),
         ("plyzero.run.lease.files.write_file", 1, write_file),
     ):
         monkeypatch.setattr(place, failing(errno.ESTALE, times, then=call))
@@ -325,7 +325,7 @@ def test_an_error_of_the_volume_that_passes_costs_no_state(run: Run, monkeypatch
 
 
 def test_a_state_that_stays_stops_no_save(run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
-    monkeypatch.setattr("trainer.state.remove", failing(errno.EIO))
+    monkeypatch.setattr("plyzero.trainer.state.remove", failing(errno.EIO))
     with closing(Trainer(run, device="cpu")) as trainer:
         for step in (1, 2, 3):
             trainer.step = step
@@ -419,7 +419,7 @@ def test_a_trainer_beats_while_it_resumes(run: Run, monkeypatch: pytest.MonkeyPa
 
     caplog.set_level("INFO")
     monkeypatch.setattr(Trainer, "_resume", resume)
-    monkeypatch.setattr("trainer.loop.LOG_SECONDS", 0.0)
+    monkeypatch.setattr("plyzero.trainer.loop.LOG_SECONDS", 0.0)
     monkeypatch.setattr(Trainer, "ingest", lambda _: stop.set())
     run_trainer(run, device="cpu", stop=stop)
     assert (seen[-1]["credit"], seen[-1]["credit_enough"], seen[-1]["pid"]) == (900, 800, os.getpid())  # for workers
@@ -448,7 +448,7 @@ def test_a_row_is_logged_every_half_minute_though_models_are_published_more_ofte
         monkeypatch.setattr(Trainer, name, Mock(return_value=does))
     monkeypatch.setattr(Trainer, "publish_is_due", lambda *_, **__: True)
     monkeypatch.setattr(Trainer, "train_step", train_step)
-    monkeypatch.setattr("trainer.loop.time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr("plyzero.trainer.loop.time", SimpleNamespace(monotonic=clock))
     with caplog.at_level("INFO"):
         run_trainer(run, device="cpu", stop=stop)
     assert sum(message.startswith("training: step") for message in caplog.messages) == 320 // 32 - 1

@@ -18,8 +18,8 @@ from plyzero.rules.game import DRAW, ONGOING
 from plyzero.run.records import TRUNCATED, Games
 from plyzero.run.segments import SegmentName
 from plyzero.settings import TrainerSettings
-from trainer.diagnosis.consistency import ConsistencyCheck
-from trainer.diagnosis.guard import (
+from plyzero.trainer.diagnosis.consistency import ConsistencyCheck
+from plyzero.trainer.diagnosis.guard import (
     CONFIRMATIONS,
     MIN_KNOWN_VALUE,
     NEWEST_GAMES,
@@ -30,9 +30,9 @@ from trainer.diagnosis.guard import (
     diagnose,
     is_below,
 )
-from trainer.diagnosis.perspective import PointOfViewTest
-from trainer.loss import loss, to_device
-from trainer.window import Window
+from plyzero.trainer.diagnosis.perspective import PointOfViewTest
+from plyzero.trainer.loss import loss, to_device
+from plyzero.trainer.window import Window
 
 HELD_OUT: Final = 32  # one of this many games is held out
 SAMPLE_SIZE: Final = 512  # positions on which a network is evaluated, held-out ones and of the window each

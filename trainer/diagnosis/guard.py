@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from trainer.diagnosis.consistency import Agreement, Consistency
-from trainer.diagnosis.perspective import PointOfView
+from plyzero.trainer.diagnosis.consistency import Agreement, Consistency
+from plyzero.trainer.diagnosis.perspective import PointOfView
 
 NEWEST_GAMES: Final = 500  # in the statistics; no warning about them is based on fewer
 MIN_CONSTANT_GAMES: Final = 20  # with one observation in common before there is a warning

@@ -1,0 +1,147 @@
+"""The games of a worker together with what evaluates them: this process, or a server while it answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from plyzero.errors import ModelRefusedError
+from plyzero.network.model_loader import ModelWatch
+from plyzero.network.onnx_network import Network
+from plyzero.run.directory import Run
+from plyzero.run.records import Games
+from plyzero.search.evaluators import Uniform
+from plyzero.selfplay.games_in_play import GamesInPlay
+from plyzero.settings import Settings
+
+if TYPE_CHECKING:
+    from plyzero.kits.cluster.remote_network import Call, RemoteNetwork
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Part:
+    """Some of the games of a worker, and their batch if it is on its way to the server."""
+
+    games: GamesInPlay
+    call: Call | None = None
+
+
+class EvaluatedGames:
+    """All games of a worker, evaluated by the newest model of the run; without one, uniformly.
+
+    With `remote` they are in two halves: while the server evaluates the batch of one, the other plays on. While the
+    server does not answer, this process evaluates; it loads no model before that is necessary. Every move is stamped
+    with the model that has evaluated it.
+    """
+
+    def __init__(self, run: Run, seeds: Iterator[int], watch: ModelWatch, remote: RemoteNetwork | None = None) -> None:
+        parts = _halves(run.settings) if remote else [run.settings]
+        self._parts = [_Part(GamesInPlay(run.game.start, settings, seeds=seeds)) for settings in parts]
+        self._watch, self._uniform, self._remote = watch, Uniform(run.game.start.num_actions), remote
+        self._network: Network | None = None
+        self._turn = 0
+
+    def refresh(self) -> None:
+        """Load a newer model, or test whether a failed server answers again; called before every `run`."""
+        if self._remote:
+            self._remote.refresh()
+        if not self._is_remote:
+            self._load_newer()
+
+    def run(self) -> list[Games]:
+        """Play on in one part, with the evaluation of its batch, and send its next batch; return finished games."""
+        part = self._parts[self._turn]
+        self._turn = (self._turn + 1) % len(self._parts)
+        if part.call is None:
+            self._send(part)
+        began = perf_counter()
+        answer = part.call.answer() if part.call else None
+        part.call = None
+        if answer is not None:
+            seconds = perf_counter() - began
+            finished = part.games.answer(
+                answer.evaluation, evaluator=answer.label, fence=answer.fence, step=answer.step, seconds=seconds
+            )
+        elif self._remote and part.games.search.leaves() is None:  # nothing was sent
+            finished = part.games.answer(None, evaluator=None)
+        else:
+            finished = self._run_here(part.games)
+        self._send(part)
+        return finished
+
+    def _send(self, part: _Part) -> None:
+        if self._remote and self._remote.is_ready and (leaves := part.games.search.leaves()):
+            part.call = self._remote.send(leaves)
+
+    def _run_here(self, games: GamesInPlay) -> list[Games]:
+        if self._remote:
+            self._load_newer()
+        network = self._network
+        fence, step = (network.fence, network.step) if network else (0, 0)
+        try:
+            return games.run(network or self._uniform, fence=fence, step=step)
+        except ModelRefusedError as error:  # before any position has seen these answers
+            if games.give_up_impossible():  # the rules are to blame, and not the model
+                return games.answer(None, evaluator=network, fence=fence, step=step)
+            self._watch.refuse_current(error)
+            self._network = None
+            return []
+
+    def _load_newer(self) -> None:
+        if newer := self._watch.newer():
+            self._network = newer
+            log.info("model %s, %s%s", newer.label, newer.precision, ", in this process" if self._remote else "")
+
+    @property
+    def _is_remote(self) -> bool:
+        return self._remote is not None and self._remote.is_ready
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a model evaluates."""
+        return self._is_remote or self._network is not None
+
+    @property
+    def label(self) -> str | None:
+        """The name of the model; None if there is none or it has not answered yet."""
+        if self._remote and self._remote.is_ready:
+            return self._remote.label
+        return self._network.label if self._network else None
+
+    @property
+    def games(self) -> list[GamesInPlay]:
+        """The games: one part, or the two halves."""
+        return [part.games for part in self._parts]
+
+    @property
+    def evaluations(self) -> int:
+        """Number of positions evaluated so far."""
+        return sum(games.search.evaluations for games in self.games)
+
+    @property
+    def resignations(self) -> list[int]:
+        """Numbers of games as `GamesInPlay.resignations` has them."""
+        return [int(sum(counts)) for counts in zip(*(games.resignations for games in self.games), strict=True)]
+
+    @property
+    def network_seconds(self) -> float:
+        """Time spent on their evaluation, or waiting for it, in seconds."""
+        return sum(games.seconds["network"] for games in self.games)
+
+
+def _halves(settings: Settings) -> list[Settings]:
+    """Return the settings of each half of the parallel games, with half of the cache; a single game has all of it."""
+    selfplay = settings.selfplay
+    first = selfplay.parallel_games // 2
+    if not first:
+        return [settings]
+    half = {"cache_mb": selfplay.cache_mb // 2}
+    return [
+        settings.model_copy(update={"selfplay": selfplay.model_copy(update={"parallel_games": games, **half})})
+        for games in (first, selfplay.parallel_games - first)
+    ]

@@ -1,0 +1,155 @@
+"""A worker's connection to `plyzero evaluator` on its own machine: batches go through mailboxes in shared memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import struct
+import time
+from contextlib import suppress
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.errors import plain, shown
+from plyzero.files import list_names, remove, socket_address
+from plyzero.kits.cluster.mailboxes import ANSWER, MAILBOXES, PACKET_BYTES, REQUEST, Block, describe, socket_ending
+from plyzero.lines import parse_object
+from plyzero.run.directory import Run
+from plyzero.search.evaluators import Evaluation
+
+SILENT_SECONDS: Final = 2.25
+"""Time for which the counter of a block may stand still before its evaluator is taken for a suspended process. It is
+looked at twice a second, so a worker waits for 3 s at most."""
+
+MOST_POSITIONS: Final = 1 << 20
+"""Largest number of positions of a mailbox that is believed."""
+
+Said = tuple[str, Evaluation]
+"""An answer as an evaluator gives it: the name of a model, and its evaluation. Neither has been checked."""
+
+
+class LocalEvaluator:
+    """A connection, which is of use once `find_fault` has found none. After a failure it is closed, and made anew."""
+
+    def __init__(self, run: Run, connection: socket.socket) -> None:
+        """Describe the worker's game to the evaluator. Raises OSError if that has ended."""
+        self._start, self._socket = run.game.start, connection
+        self._block: Block | None = None
+        self._positions = dict[int, int]()  # of the batches on their way, by mailbox
+        self._answers = dict[int, Said | str]()
+        self._poll = select.poll()
+        self._poll.register(connection, select.POLLIN)
+        self._late = time.monotonic() + 2 * SILENT_SECONDS
+        connection.send(json.dumps(describe(run)).encode())
+
+    @classmethod
+    def find(cls, run: Run, port: int) -> Self | None:
+        """Return a new connection to an evaluator of `run` on this machine; None if there is none. It never waits.
+
+        port: by which the evaluator is known.
+        The sockets of evaluators that were killed are removed.
+        """
+        directory = run.local / "workers"
+        with suppress(OSError):
+            ending = socket_ending(port)
+            for name in (each for each in list_names(directory) if each.endswith(ending)):
+                connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                try:
+                    connection.setblocking(False)
+                    with socket_address(directory / name) as address:
+                        connection.connect(address)
+                    return cls(run, connection)
+                except ConnectionRefusedError:
+                    remove(directory / name)
+                except OSError:  # it may not be used, has gone meanwhile, or has too many workers
+                    pass
+                connection.close()
+        return None
+
+    def done(self, seconds: float = 0.0) -> bool:
+        """Return whether the evaluator has said something, has gone, or is late, waiting for `seconds`."""
+        return bool(self._poll.poll(1000 * seconds)) or time.monotonic() > self._late
+
+    def find_fault(self) -> str | None:
+        """Take what the evaluator has said; return why it cannot be used, None if it can."""
+        try:
+            packet, descriptors, _, _ = socket.recv_fds(self._socket, PACKET_BYTES, 1)
+            try:
+                if not packet:
+                    return "it has closed the connection"
+                found = parse_object(packet)
+                if "error" in found:
+                    return plain(str(found["error"]), 500)
+                positions = found.get("positions")
+                if type(positions) is not int or not 0 < positions <= MOST_POSITIONS or not descriptors:
+                    raise ValueError(f"expected a number of positions, and memory for them, got {shown(found)}")
+                self._block = Block(descriptors[0], self._start, positions)
+            finally:
+                for each in descriptors:
+                    os.close(each)
+        except BlockingIOError:
+            return "it does not answer"
+        except (OSError, ValueError) as error:
+            return f"its shared memory cannot be used: {plain(str(error), 200)}"
+        return None
+
+    def send(self, observations: NDArray[np.float32]) -> int | None:
+        """Send a batch on its way, and return its mailbox; None if there is no room for it."""
+        free = (each for each in range(MAILBOXES) if each not in self._positions)
+        mailbox = next(free, None)
+        if mailbox is None or self._block is None or len(observations) > self._block.positions:
+            return None
+        self._positions[mailbox] = len(observations)
+        self._block.observations[mailbox, : len(observations)] = observations
+        with suppress(OSError):  # which `receive` reports
+            self._socket.send(REQUEST.pack(mailbox, len(observations)))
+        return mailbox
+
+    def receive(self, mailbox: int, deadline: float) -> Said | str:
+        """Wait for what is said of the batch in `mailbox`, which is free then; or return why there is none.
+
+        deadline: by time.monotonic(). An evaluator that has ended is noticed at once, a suspended one within 3 s.
+        """
+        quiet_since, beat = time.monotonic(), self._beat()
+        while mailbox not in self._answers:
+            if self._block is None:
+                return "the connection was closed"
+            if self._poll.poll(500):
+                try:
+                    self._read(self._block)
+                except OSError:
+                    return "its process has ended"
+                except (ValueError, LookupError, struct.error) as error:
+                    return f"its message cannot be read: {plain(repr(error), 200)}"
+            elif (now := time.monotonic()) > deadline:
+                return "it has not answered a batch in time"
+            elif self._beat() != beat:
+                quiet_since, beat = now, self._beat()
+            elif now - quiet_since > SILENT_SECONDS:
+                return "its process is suspended"
+        del self._positions[mailbox]
+        return self._answers.pop(mailbox)
+
+    def _beat(self) -> int:
+        return int(self._block.beat[0]) if self._block else 0
+
+    def _read(self, block: Block) -> None:
+        packet = self._socket.recv(PACKET_BYTES)
+        if not packet:
+            raise ConnectionError
+        mailbox, columns = ANSWER.unpack_from(packet)
+        text, n = packet[ANSWER.size :].decode(), self._positions[mailbox]
+        if columns:  # copied before they are checked, since the evaluator may still write to the block
+            wdl = block.wdl[mailbox, : n * columns].reshape(n, columns).copy()
+            self._answers[mailbox] = text, Evaluation(block.logits[mailbox, :n].copy(), wdl)
+        else:
+            self._answers[mailbox] = text
+
+    def close(self) -> None:
+        """End the connection; the evaluator drops what is on its way."""
+        self._socket.close()
+        self._block = None

@@ -1,0 +1,98 @@
+"""The built-in tasks of experiments: lookup by name, parameters, and the checks before any of them starts."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import itertools
+import json
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from plyzero.commands.common import require
+from plyzero.errors import UserError, nearest, shown
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from plyzero.kits.experiments.definition import Value
+    from plyzero.kits.experiments.plan import Plan
+
+MODULES: Final = {
+    **{name: name for name in ("train", "evaluate", "examples", "compare", "average", "effects", "index")},
+    **dict.fromkeys(("train-plots", "eval-plots", "average-plots"), "pictures"),
+}
+"""Built-in task -> its module in plyzero.kits.experiments.tasks."""
+
+PACKAGES: Final = {
+    "train": ("torch", "onnxruntime"),
+    "evaluate": ("onnxruntime",),
+    "examples": ("onnxruntime", "PIL"),
+    "compare": ("onnxruntime", "matplotlib"),
+    "average": ("scipy",),
+    "effects": ("scipy",),
+    **dict.fromkeys(("train-plots", "eval-plots", "average-plots"), ("matplotlib",)),
+}
+"""Built-in task -> packages of extras that it needs."""
+
+
+def check_tasks(plan: Plan) -> None:
+    """Raise UserError if a built-in task of a plan lacks a package, or has parameters that it would refuse."""
+    checked = set()
+    for name, options in _builtin(plan):
+        require(*PACKAGES.get(name, ()))
+        arguments = parse_arguments(name, options)
+        key = json.dumps({key: value for key, value in arguments.items() if key not in ("seed", "previous")})
+        check = getattr(_module(name), f"check_{name}", None)
+        if check is not None and (name, key) not in checked:
+            checked.add((name, key))
+            check(**arguments)
+
+
+def find_task(name: str) -> Callable[..., None]:
+    """Return the function of a built-in task. Raises UserError if there is none, with the nearest name."""
+    if name not in MODULES:
+        raise UserError(f"no task is called {shown(name)}; {nearest(name, MODULES)}")
+    function: Callable[..., None] = getattr(_module(name), name.replace("-", "_"))
+    return function
+
+
+def parse_arguments(name: str, options: Sequence[str]) -> dict[str, Any]:
+    """Return all parameters of a built-in task, changed by options such as games=20.
+
+    Raises UserError for an unknown one, with the nearest, for a value of another type, and if one is missing.
+    """
+    from plyzero.kits.experiments.definition import parse_options
+
+    kinds: dict[str, Value] = {"str": "", "int": 0, "float": 0.0, "bool": False, "Sequence[str]": []}
+    wanted = {
+        each.name: each
+        for each in inspect.signature(find_task(name)).parameters.values()
+        if each.kind is each.KEYWORD_ONLY and each.name != "report"
+    }
+    defaults = {key: kinds[each.annotation] for key, each in wanted.items()}
+    found: dict[str, object] = {**parse_options(f"the task {name}", defaults, options)}
+    found |= {key: _split(key, " ".join(value)) for key, value in found.items() if isinstance(value, list)}
+    missing = [key for key, each in wanted.items() if each.default is each.empty and key not in found]
+    if missing:
+        raise UserError(f"the task {name} needs {', '.join(f'-p {key}=...' for key in missing)}")
+    return {key: each.default for key, each in wanted.items() if key not in found} | found
+
+
+def _builtin(plan: Plan) -> Iterator[tuple[str, list[str]]]:
+    for task in plan.tasks:
+        if task.command[:3] == ("plyzero", "experiment", "task"):
+            name, *words = task.command[3:] or ("",)
+            yield name, [option for flag, option in itertools.pairwise(words) if flag == "-p"]
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"plyzero.kits.experiments.tasks.{MODULES[name]}")
+
+
+def _split(key: str, text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"expected -p {key}=VALUES with a quote at both ends or none, got {shown(text)}") from error

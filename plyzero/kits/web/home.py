@@ -1,0 +1,58 @@
+"""The first page without a game: all installed games and the runs of a folder."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from html import escape
+from pathlib import Path
+from urllib.parse import quote
+
+from plyzero.errors import UserError
+from plyzero.kits.web.opponents import Opponents
+from plyzero.kits.web.pages import text_of
+from plyzero.rules.board_svg import render_svg
+from plyzero.rules.catalog import installed_games, load_game
+from plyzero.rules.game import board_of
+from plyzero.run.directory import read_run
+from plyzero.run.models import list_models
+
+
+def home_page(folder: Path) -> str:
+    """Return the page as HTML, with links to game/NAME/ and to run/NAME/, for the runs that `list_runs` finds."""
+    runs = [_run_card(name, path) for name, path in list_runs(folder).items()]
+    page = text_of("home.html").replace("<!-- games -->", _game_cards())
+    return page.replace("<!-- runs -->", "".join(runs) or "<li>plyzero train GAME --run runs/NAME begins one.</li>")
+
+
+def list_runs(folder: Path) -> dict[str, Path]:
+    """Return the runs in a folder and in its folder `runs`, by their names."""
+    found = [path.parent for pattern in ("*/run.toml", "runs/*/run.toml") for path in sorted(folder.glob(pattern))]
+    return {path.name: path for path in found}
+
+
+@lru_cache
+def _game_cards() -> str:
+    cards = []
+    for name, rules in installed_games().items():
+        game = load_game(name)
+        opponents, board = Opponents(game), board_of(game.start)
+        usual = opponents.usual()
+        bot = ", ".join(filter(None, (opponents.names()[usual], opponents.strengths().get(usual))))
+        text = f'{escape(rules.replace("`", ""))}<br><span class="dim">Opponent: {escape(bot)}</span>'
+        picture = render_svg(board, title=name, style=False) if board else f"<pre>{escape(str(game.start))}</pre>"
+        cards.append(_card(f"game/{name}", name, f"{picture}<p>{text}</p>"))
+    return "".join(cards)
+
+
+def _run_card(name: str, path: Path) -> str:
+    try:
+        models = list_models(path / "models")
+        about = f"{read_run(path).identity}, {f'model of step {models[0].step}' if models else 'no model yet'}"
+    except (UserError, OSError) as error:
+        about = str(error)
+    return _card(f"run/{quote(name)}", escape(name), f"<p>{escape(about)}</p>", watch=True)
+
+
+def _card(address: str, name: str, inside: str, *, watch: bool = False) -> str:
+    links = f'<a href="{address}/">{name}</a>' + (f' · <a href="{address}/run">watch</a>' if watch else "")
+    return f'<li class="card"><h2>{links}</h2>{inside}</li>'

@@ -1,0 +1,56 @@
+// A recorded game to walk through, from the data in window.PLYZERO_REPORT; plyzero/kits/web/game_page.py describes it.
+import { html, render, useEffect, useMemo, useState } from "/static/html.js";
+import { Graph, Moves } from "/static/moves.js";
+
+const { game, result, frames } = window.PLYZERO_REPORT;
+const SIDES = ["first", "second"];
+const KEYS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
+
+// The pictures of all positions: each is made of parts, of which few differ from those of the picture before.
+function pictures() {
+  const parts = [];
+  return frames.map(({ size, parts: changed }) => {
+    parts.length = size;
+    for (const [place, part] of changed) parts[place] = part;
+    return [...parts];
+  });
+}
+
+function sentence({ move, by, rolls }, at) {
+  const moved = by === null ? "The beginning." : `Move ${at} by the ${SIDES[by]} player: ${move}.`;
+  const rolled = rolls.length ? ` Rolled: ${rolls.join(" ")}.` : "";
+  return `${moved}${rolled}${at === frames.length - 1 ? ` ${result}` : ""}`;
+}
+
+function Page() {
+  const last = frames.length - 1;
+  const [at, setAt] = useState(last), drawn = useMemo(pictures, []);
+  const show = (place) => setAt((before) => Math.min(last, Math.max(0, typeof place === "function" ? place(before) : place)));
+  useEffect(() => {
+    const onKey = (event) => {
+      if (!(event.key in KEYS) || event.altKey || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      show((before) => before + KEYS[event.key]);
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  const picture = drawn[at].join("");
+  return html`<header><h1>${game}</h1><span class="dim">${result}</span></header>
+    <main>
+      <section class="card" aria-label="Board">
+        <div class="picture" dangerouslySetInnerHTML=${{ __html: picture }}></div>
+        <p role="status" aria-live="polite">${sentence(frames[at], at)}</p>
+      </section>
+      <section class="card" aria-label="Game">
+        <h2>Game</h2>
+        <${Moves} entries=${frames.slice(1).map(({ move }, i) => ({ name: move, number: i + 1, step: i + 1 }))} step=${at} last=${last} onShow=${show} />
+        ${frames.some(({ score }, i) => score !== null && i < last)
+          ? html`<${Graph} scores=${frames.map(({ score }) => score)} step=${at} onShow=${show} />` : null}
+        <p class="dim">The arrow keys walk through the game.</p>
+      </section>
+    </main>`;
+}
+
+document.title = `${game} · plyzero`;
+render(html`<${Page} />`, document.getElementById("page"));

@@ -1,0 +1,138 @@
+"""The dashboard and a recorded game as one file: everything is inside, and no text can break out of its place."""
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from plyzero.kits.web.pages import PAGE, inlined, make_report
+from plyzero.run.directory import Run
+from plyzero.run.metrics import append_line
+from tests.helpers.cli import refused, shown
+from tests.helpers.runs import play_segment, small_run
+from tests.helpers.web import violations
+
+BREAKS_OUT = "</script><script>document.title='broken'</script><!--<script>"
+
+MOVES = ["4", "4", "3", "3", "5", "5", "2"]
+VALUES = [0.1, -0.2, 0.4, -0.5, 0.6, -0.9, 1.0]
+RECORD = {"version": 1, "id": "00000000000000aa", "moves": MOVES, "winner": "first", "end": "rule", "opening_plies": 1}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    run = small_run(tmp_path / "r")
+    play_segment(run, full=20)
+    model = "000001-000000010-0123abcd.onnx"
+    line = {"step": 10, "games": 5, "policy_loss": 0.5, "warning": BREAKS_OUT, "model": model}
+    append_line(run.metrics / "trainer-000001.jsonl", line)
+    append_line(run.metrics / "rating.jsonl", {"model": model, "scores": {BREAKS_OUT: [1, 2, 3], "\u2028": [1, 0, 0]}})
+    return run
+
+
+@pytest.fixture(scope="module")
+def game_page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "games.jsonl").write_text(json.dumps({**RECORD, "values": VALUES}) + "\n")
+    shown("render", "connect-four", str(folder / "games.jsonl"), "-o", str(folder / "game.html"))
+    return folder / "game.html"
+
+
+def data_of(page: str) -> dict:
+    (found,) = re.findall(r"<script>\nwindow\.PLYZERO_REPORT = (.*);\n</script>", page)
+    return json.loads(found)
+
+
+def test_a_report_holds_the_state_the_curves_and_the_games(run: Run):
+    data = data_of(make_report(run))
+    assert data["state"]["game"] == "tic-tac-toe v1"
+    assert data["series"]["learning"]["step"] == [10]
+    assert len(data["games"]["games"]) > 3
+    assert data["made"] > 1e9
+
+
+def test_a_page_loads_nothing(run: Run, game_page: Path):
+    for page, start in (make_report(run), "run.js"), (game_page.read_text(), "game.js"):
+        outside = re.sub(r"<script.*?</script>|<style>.*?</style>", "", page, flags=re.DOTALL)
+        assert re.findall(r'(?:src|href)="(?!data:)', outside) == []
+        assert "default-src 'none'" in outside
+        assert '"/static/' not in page
+        assert page.count("<script") == page.count("</script>")
+        imported = re.findall(r'^import .* from "/static/(.*?)";$', (PAGE / start).read_text(), re.MULTILINE)
+        assert {*re.findall(r'^modules\["(.*?)"\] = ', page, re.MULTILINE)} >= {start, *imported} > {start}
+
+
+def test_a_page_runs_only_the_scripts_that_it_was_written_with(run: Run, game_page: Path):
+    for page in make_report(run), game_page.read_text():
+        (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="(.*?)">', page)
+        allowed = dict(each.split(" ", 1) for each in policy.split("; "))
+        assert "unsafe" not in policy
+        for tag in ("script", "style"):
+            texts = re.findall(rf"<{tag}(?: .*?)?>(.*?)</{tag}>", page, re.DOTALL)
+            digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts]
+            assert allowed[f"{tag}-src"].split() == [f"'sha256-{digest}'" for digest in digests]
+
+
+def test_text_of_a_run_stays_in_its_script(run: Run):
+    page = make_report(run)
+    assert BREAKS_OUT not in page
+    assert "<!--" not in page
+    assert BREAKS_OUT in data_of(page)["series"]["ratings"]
+    assert page.count("</script>") == inlined("run.html", {}).count("</script>")
+
+
+def test_the_command_writes_the_file_and_replaces_it(run: Run, tmp_path: Path):
+    out = tmp_path / "run.html"
+    for _ in range(2):
+        assert re.fullmatch(rf"{out}: \d+ kB\n", shown("report", "--run", str(run.root), "-o", str(out)))
+    assert data_of(out.read_text())["state"]["run"] == str(run.root)
+
+
+@pytest.mark.parametrize(
+    ("run_name", "out", "sentence"),
+    [
+        ("none", "x.html", "is not a run directory: it has no run.toml"),
+        ("r", ".", "expected -o FILE in a directory that exists, such as report.html, got "),
+        ("r", "r/run.toml/x.html", "expected -o FILE in a directory that exists"),
+    ],
+)
+def test_what_cannot_be_written_is_one_sentence(run: Run, tmp_path: Path, run_name: str, out: str, sentence: str):
+    assert sentence in refused("report", "--run", str(tmp_path / run_name), "-o", str(tmp_path / out))
+
+
+def test_a_game_holds_every_position_and_the_first_players_scores(game_page):
+    data = data_of(game_page.read_text())
+    assert data["result"] == "The first player won."
+    assert [frame["move"] for frame in data["frames"]] == ["", *MOVES]
+    assert [frame["score"] for frame in data["frames"]] == [None, 0.6, 0.7, 0.75, 0.8, 0.95, 1.0, 1.0]
+    sizes = [len(frame["parts"]) for frame in data["frames"]]
+    assert sizes[1:] == [1] + [2] * 6  # the new stone, and the one that is not the last any more
+    assert sizes[0] == data["frames"][0]["size"] > 42
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_game_is_walked_through_by_keys_and_clicks(scheme, game_page, open_page):
+    page = open_page(game_page.as_uri(), color_scheme=scheme)
+
+    def shows(count):
+        page.wait_for_function("(n) => document.querySelectorAll('svg.board .stone').length === n", arg=count)
+
+    shows(7)
+    assert "The first player won." in page.locator("p[role=status]").inner_text()
+    page.keyboard.press("Home")
+    shows(0)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    shows(2)
+    assert page.locator("p[role=status]").inner_text() == "Move 2 by the second player: 4."
+    page.get_by_role("button", name="Move 5, 5").click()
+    shows(5)
+    page.get_by_role("button", name="One move back").click()
+    shows(4)
+    page.locator("svg.graph").click(position={"x": 1, "y": 20})
+    shows(0)
+    assert violations(page) == []

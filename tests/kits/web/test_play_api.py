@@ -1,0 +1,133 @@
+"""A game as JSON: positions, searches, what the network sees."""
+
+import numpy as np
+import pytest
+
+from plyzero import Bot
+from plyzero.errors import UserError
+from plyzero.kits.web.opponents import Opponents
+from plyzero.kits.web.play_api import MAX_TEXT, describe_position, network_view, search_position, unfinished_position
+from plyzero.play.clock import Clock
+from plyzero.play.players import RandomPlayer
+from plyzero.rules.catalog import load_game
+from tests.helpers.toys import Constant, after
+
+
+def test_the_opponent_under_a_clock_has_less_time_after_each_of_its_moves():
+    game, clock = load_game("tic-tac-toe"), Clock(main=1.0, per_move=0.01)
+    opponents = Opponents(game, clock=clock, threads=1)
+    assert opponents.usual() == "clock"
+    assert opponents.names()["clock"] == "the strongest bot, 1 s"
+    found = [opponents.find("clock", moves=moves) for moves in (0, 3)]
+    assert [bot.clock.left for bot in found] == [1.0, clock.after(3).left]
+    assert found[1].clock.left < 1.0
+    last = search_position(found[1], game.start)(lambda event: None)
+    assert last["simulations"] == last["of"]
+
+
+def described(game: str, moves: str = ""):
+    return describe_position(load_game(game), moves, np.random.default_rng(0))
+
+
+def test_a_position_tells_who_moves_and_how_each_move_is_clicked():
+    found = described("tic-tac-toe", "b2 a1")
+    assert (found["moves"], found["movers"], found["toPlay"], found["outcome"]) == (["b2", "a1"], [0, 1], 0, None)
+    assert {each["name"]: each["path"] for each in found["legal"]}["c3"] == ("c3",)
+    assert all(len(each["spots"]) == 1 for each in found["legal"])
+    assert found["svg"].count("data-cell") == 9
+    assert found["svg"].count(" last") == 1
+
+
+def test_a_move_of_two_clicks_is_drawn_from_the_piece_that_it_lifts():
+    found = described("breakthrough", "")
+    move = next(each for each in found["legal"] if each["name"].startswith("a2"))
+    assert len(move["path"]) == len(move["spots"]) == 2
+    backgammon = described("backgammon", "6-1")
+    move = next(each for each in backgammon["legal"] if each["name"] == "13/7")
+    assert move["path"] == ("13", "7")
+    assert move["spots"] == [(0, 160), (200, 400)]  # the fifth checker from the edge, and the edge
+
+
+def test_the_whole_last_turn_is_marked_with_the_moves_of_both_dice():
+    assert described("backgammon", "6-1 13/7")["svg"].count(" last") == 2  # the fifth place of 13, the first of 7
+    both = described("backgammon", "6-1 13/7 8/7 5-3")
+    assert both["svg"].count(" last") == 4
+    assert both["turn"] == [[(0, 160), (200, 400)], [(160, 320), (200, 360)]]
+    assert described("tic-tac-toe", "b2 a1")["turn"] == [[(0, 0)]]
+    assert described("tic-tac-toe")["turn"] == []
+
+
+@pytest.mark.parametrize(
+    ("game", "colours"),
+    [("connect-four", ("red", "yellow")), ("backgammon", ("black", "white")), ("tests.helpers.toys:Relay", None)],
+)
+def test_the_players_have_the_colours_of_their_pieces(game, colours):
+    assert described(game)["colours"] == colours
+
+
+def test_the_end_of_a_game_is_told_with_its_winner():
+    found = described("tic-tac-toe", "a1 b1 a2 b2 a3")
+    assert (found["outcome"], found["legal"]) == ({"winner": 0}, [])
+    assert described("tic-tac-toe", "a1 b1 c1 b2 a2 c2 b3 a3 c3")["outcome"] == {"winner": None}
+
+
+def test_dice_are_rolled_where_chance_moves_and_belong_to_nobody():
+    found = described("backgammon")
+    assert len(found["moves"]) == 1
+    assert found["movers"] == [None]
+    assert described("backgammon", found["moves"][0])["moves"] == found["moves"]
+
+
+def test_an_earlier_position_is_shown_after_the_rolls_that_were_made():
+    game, moves = load_game("tests.helpers.dice:Race"), "one throw again one step step"
+    movers = [None, 0, None, None, 1, 0]
+    for at, shown in ((0, 1), (1, 1), (2, 4), (3, 4), (4, 4), (5, 5), (6, 6), (7, 6)):
+        found = describe_position(game, moves, np.random.default_rng(at), at=at)
+        before = describe_position(game, " ".join(moves.split()[:shown]), np.random.default_rng(0))
+        assert (found["at"], found["moves"], found["movers"]) == (shown, moves.split(), movers)
+        assert all(found[key] == before[key] for key in ("text", "toPlay", "legal"))
+    last = describe_position(game, "one throw", np.random.default_rng(0), at=2)
+    assert last["at"] == len(last["moves"]) >= 3
+
+
+@pytest.mark.parametrize(
+    ("moves", "words"),
+    [
+        ("a1 b1 a2 b2 a3 b3", "the game is already over"),
+        ("a1 " * MAX_TEXT, f"expected at most {MAX_TEXT} characters"),
+    ],
+)
+def test_moves_that_are_impossible_are_one_sentence(moves, words):
+    with pytest.raises(UserError, match=words):
+        described("tic-tac-toe", moves)
+
+
+def test_nobody_searches_where_chance_moves():
+    with pytest.raises(UserError, match="add the roll"):
+        unfinished_position(load_game("backgammon"), "")
+
+
+def test_a_search_reports_as_it_goes_and_ends_with_the_bots_choice():
+    game = load_game("tic-tac-toe")
+    position = after(game.start, "a1 b1 a2 b2")  # a3 wins
+    bot = Bot("constant", game, Constant(9, 0.3, 0.4, 0.3), simulations=200)
+    reported = []
+    found = search_position(bot, position)(reported.append)
+    assert found["choice"] == "a3"
+    assert found["rootInfo"]["proven"] == "win"
+    assert found["moveInfos"][0]["move"] == "a3"
+    assert sum(each["policy"] for each in found["moveInfos"]) == pytest.approx(1, abs=0.01)
+    assert found["moveInfos"][0]["line"][0]["spots"] == [(0, 80)]
+    assert all(each["simulations"] <= 200 and each["of"] == 200 for each in reported)
+    assert search_position(RandomPlayer(np.random.default_rng(0)), position)(reported.append).keys() == {"choice"}
+
+
+def test_the_view_of_the_network_is_that_of_the_player_to_move():
+    game = load_game("tic-tac-toe")
+    bot = Bot("constant", game, Constant(9, 0.5, 0.3, 0.2), simulations=0)
+    found = network_view(bot, after(game.start, "a1"))
+    assert found["wdl"] == [0.5, 0.3, 0.2]
+    assert len(found["policy"]) == 8
+    assert sum(share for _, share in found["policy"]) == pytest.approx(1, abs=0.01)
+    assert np.asarray(found["planes"]).shape == game.start.observation_shape
+    assert found["planes"][1][0][0] == 1  # the opponent's stone
