@@ -3,22 +3,22 @@
 What a program imports from here are the public names in `__all__`. Each folder answers one question and imports only
 from the folders above it in this table:
 
-bucket, errors, files, lines, machine, pulse, setting_types, settings, threads, volume_errors  what every folder uses
-rules                                                                    What is a game?
-run                                                                      What is on the volume?
-search                                                                   How does it choose a move?
-network                                                                  What is a published model?
-play                                                                     How is a bot used?
-arena                                                                    Who is stronger?
-gtp                                                                      the Go Text Protocol
-inference                                                                How does one process evaluate for many?
-check                                                                    Is a game right?
-ops                                                                      What is running?
-web                                                                      What does a person see?
-testing                                                                  Does a part of yours keep the promises?
-commands                                                                 the command line, by panel
+errors, extensions, files, lines, machine, pulse, setting_types, settings, threads, volume_errors, volumes
+                     what every folder uses
+rules                What is a game?
+run                  What is on the volume?
+search               How does it choose a move?
+network              What is a published model?
+play                 How is a bot used?
+check                Is a game right?
+ops                  What is running?
+games                the included games, each by itself
+selfplay, trainer    the worker, and the trainer: the two roles of the loop
+commands             the command line, by panel
+testing              Do parts of your own keep the promises?
+kits                 what a person opens when they need it
 
-The roles are packages of their own, beside this one: `selfplay` (the worker), `trainer`, and `games` (rules only).
+The folders `games`, `selfplay` and `trainer` are links to those at the top of the repository.
 """
 
 from importlib import import_module

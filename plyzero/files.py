@@ -1,6 +1,6 @@
 """Every operation on files of the volume: readers only see complete files, and what was written survives a crash.
 
-The volume is a directory, or a bucket if the path is a BucketPath. No other module of plyzero writes, removes or locks
+The volume is a directory, or a bucket if the path is a RemotePath. No other module of plyzero writes, removes or locks
 a file that processes share. `fault_point` marks the moments at which a crash is most dangerous; tests kill processes
 there.
 """
@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from plyzero.errors import UserError
-from plyzero.kits.cluster.bucket import BucketPath
 from plyzero.volume_errors import NO_FILE, NO_LINKS, NO_LOCKS, UnreadableError
+from plyzero.volumes import RemotePath
 
 fault_point: Callable[[str, Path], None] = lambda point, path: None  # noqa: E731
 """Hook that is called at every fault point with its name and the file; tests replace it."""
@@ -41,7 +41,7 @@ def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bo
     replace: replace an existing file instead.
     durable: sync the file to disk before returning; otherwise it only survives a crash of the process.
     """
-    if isinstance(path, BucketPath):
+    if isinstance(path, RemotePath):
         fault_point("write: before it appears", path)
         (path.put if replace else path.create)(content)
         fault_point("write: before the directory is synced", path)
@@ -93,7 +93,7 @@ def read_file(path: Path, *, max_bytes: int) -> bytes:
     The file is read at once rather than in parts, because over NFS a file that another machine removes cannot be read
     any further.
     """
-    if isinstance(path, BucketPath):
+    if isinstance(path, RemotePath):
         content = path.read(max_bytes=max_bytes)
     else:
         with _opened(path) as (file, size):
@@ -112,7 +112,7 @@ def read_files(paths: Sequence[Path], *, max_bytes: int) -> list[bytes | OSError
         except OSError as error:
             return error
 
-    if not any(isinstance(path, BucketPath) for path in paths):
+    if not any(isinstance(path, RemotePath) for path in paths):
         return [read(path) for path in paths]
     with ThreadPoolExecutor(16) as threads:
         return list(threads.map(read, paths))
@@ -120,7 +120,7 @@ def read_files(paths: Sequence[Path], *, max_bytes: int) -> list[bytes | OSError
 
 def read_part(path: Path, offset: int, *, max_bytes: int) -> bytes:
     """Return what a file has from `offset` on, at most `max_bytes`. Raises UnreadableError if it is no file."""
-    if isinstance(path, BucketPath):
+    if isinstance(path, RemotePath):
         return path.read_part(offset, max_bytes=max_bytes)
     with _opened(path) as (file, _):
         file.seek(offset)
@@ -170,7 +170,7 @@ def sync(descriptor: int, path: Path) -> None:
 def remove(path: Path) -> None:
     """Remove a file; it is not an error if it does not exist."""
     fault_point("remove: before", path)
-    if isinstance(path, BucketPath):
+    if isinstance(path, RemotePath):
         path.remove()
     else:
         _unlink(path)
@@ -192,7 +192,7 @@ def move(path: Path, directory: Path, *, name: str | None = None) -> None:
     directory.mkdir(exist_ok=True)
     fault_point("move: before", path)
     target = directory / (name or path.name)
-    if isinstance(path, BucketPath) or isinstance(target, BucketPath):
+    if isinstance(path, RemotePath) or isinstance(target, RemotePath):
         write_file(target, read_file(path, max_bytes=sys.maxsize), replace=True)
         remove(path)
         return
@@ -203,7 +203,7 @@ def move(path: Path, directory: Path, *, name: str | None = None) -> None:
 
 def append(path: Path, content: bytes) -> None:
     """Append to a file that has a single writer and only grows. In a bucket the whole object is written anew."""
-    if isinstance(path, BucketPath):
+    if isinstance(path, RemotePath):
         before = path.read(max_bytes=sys.maxsize) if path.is_file() else b""
         path.put((before or b"") + content)
         return
@@ -244,7 +244,7 @@ def lock(path: Path, *, needed: bool = True, to_write: bool = False) -> int | No
     means nothing. If the volume does not support locks, this raises OSError with an errno of NO_LOCKS, or, if the lock
     is not `needed`, returns a descriptor without one. A file that may only be read is locked too, but not `to_write`.
     """
-    if isinstance(path, BucketPath):
+    if isinstance(path, RemotePath):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
     try:
         descriptor = os.open(path, os.O_RDWR)  # over NFS a lock needs a file that is open to write
@@ -286,7 +286,7 @@ def holding(path: Path, refusal: str) -> Iterator[None]:
 
 def list_names(directory: Path) -> list[str]:
     """Return the names of all files in a directory; [] if it does not exist, for copies may leave out empty ones."""
-    if isinstance(directory, BucketPath):
+    if isinstance(directory, RemotePath):
         return list(directory.sizes())
     with suppress(FileNotFoundError):
         return os.listdir(directory)
@@ -295,7 +295,7 @@ def list_names(directory: Path) -> list[str]:
 
 def list_files(directory: Path) -> dict[str, int]:
     """Return name -> size in bytes of all regular files in a directory, without links; {} if it does not exist."""
-    if isinstance(directory, BucketPath):
+    if isinstance(directory, RemotePath):
         return directory.sizes()
     sizes: dict[str, int] = {}
     with suppress(FileNotFoundError), os.scandir(directory) as entries:
@@ -324,7 +324,7 @@ def is_named(descriptor: int, path: Path) -> bool:
 
 def interval(directory: Path, seconds: float) -> float:
     """Return the time between two looks at a directory, or updates of a file in it: `seconds`, longer in a bucket."""
-    return max(seconds, BUCKET_SECONDS) if isinstance(directory, BucketPath) else seconds
+    return max(seconds, BUCKET_SECONDS) if isinstance(directory, RemotePath) else seconds
 
 
 def watch_directory(directory: Path, changed: threading.Event) -> Callable[[], None]:
@@ -365,7 +365,7 @@ class Room(NamedTuple):
 
 def free_room(directory: Path) -> Room:
     """Return what the volume of `directory` has left."""
-    if isinstance(directory, BucketPath):
+    if isinstance(directory, RemotePath):
         return Room(sys.maxsize, sys.maxsize)
     found = os.statvfs(directory)
     # Some file systems, such as Btrfs, make inodes by need and report that they have none.

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from plyzero import bucket
 from plyzero.errors import UserError
 from plyzero.files import list_names, lock, read_file, remove, write_file
-from plyzero.kits.cluster.bucket import BucketPath, keeps_first
+from plyzero.kits.cluster import bucket
+from plyzero.kits.cluster.bucket import BucketPath
 from plyzero.ops.doctor import examine
 from plyzero.rules.catalog import load_game
-from plyzero.run.directory import create_run, to_path
+from plyzero.run.directory import create_run
 from plyzero.testing import VolumeContract
 from plyzero.volume_errors import NO_LOCKS, explain, is_transient
+from plyzero.volumes import keeps_first, to_path
 from tests.helpers.buckets import SLOW_SECONDS, Proxy, connected, new_prefix, s3_server
 
 MOST = 1 << 20

@@ -113,7 +113,7 @@ def read_directory(text: str) -> Path:
         raise UserError("expected --run DIR, got an empty name; for the current directory write --run .")
     if "//" not in text:
         return Path(text)
-    from plyzero.run.directory import to_path
+    from plyzero.volumes import to_path
 
     return to_path(text)
 

@@ -14,7 +14,6 @@ from typing import Any, Final, Self
 
 from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError, shown
 from plyzero.files import interval, watch_directory
-from plyzero.kits.cluster.bucket import BucketPath
 from plyzero.network.onnx_graph import GraphError, parse
 from plyzero.network.onnx_network import INT8, SMALLEST_BATCH, Network, takes_int8
 from plyzero.rules.catalog import GameSpec
@@ -22,6 +21,7 @@ from plyzero.run.directory import KEY, Run, RunDirectory, RunId, open_run
 from plyzero.run.models import ModelName, best_model, list_models, read_model, read_model_file
 from plyzero.settings import Precision, parse_stored_settings
 from plyzero.volume_errors import FileErrors
+from plyzero.volumes import RemotePath
 
 MAX_ATTEMPTS: Final = 3
 """Number of attempts of ModelWatch to load a damaged model: over NFS a file may be incomplete at first."""
@@ -198,7 +198,7 @@ class ModelWatch:
 
     def __enter__(self) -> Self:
         try:
-            if not isinstance(self._directory, BucketPath):  # which has no events
+            if not isinstance(self._directory, RemotePath):  # which has no events
                 self._end_events = watch_directory(self._directory, self._woken)
         except OSError as error:
             log.warning("no file events (%s): polling every %g s", error, self._poll_seconds)

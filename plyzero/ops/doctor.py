@@ -29,11 +29,11 @@ from plyzero.files import (
     watch_directory,
     write_file,
 )
-from plyzero.kits.cluster.bucket import BucketPath, keeps_first
 from plyzero.machine import find_cores, find_memory
 from plyzero.run.directory import read_run
 from plyzero.settings import Settings
 from plyzero.volume_errors import NO_LINKS, NO_LOCKS
+from plyzero.volumes import RemotePath, keeps_first
 
 NUM_SYNCS: Final = 20
 """Number of syncs whose median time is measured."""
@@ -76,7 +76,7 @@ def examine(run: Path | None) -> Iterator[Finding]:
     }
     for name, probe in machine.items():
         yield _finding(name, probe)
-    if isinstance(run, BucketPath):
+    if isinstance(run, RemotePath):
         for name, check in {"access": _access, "exclusive names": _keeps_first, "requests": _requests}.items():
             yield _finding(name, partial(check, run))
         return
@@ -280,7 +280,7 @@ def _file_events(directory: Path, settings: Settings) -> ProbeResult:
     return "ok", f"they arrive on this machine; {across}; if not, {polling}"
 
 
-def _access(run: BucketPath) -> ProbeResult:
+def _access(run: RemotePath) -> ProbeResult:
     is_run = (run / "run.toml").exists()
     probe, content = run / f"{TEMPORARY}doctor", os.urandom(4096)
     write_file(probe, content, replace=True)
@@ -292,13 +292,13 @@ def _access(run: BucketPath) -> ProbeResult:
     return "ok", f"{run} is {'a run' if is_run else 'not a run yet'}; objects can be written, listed and removed"
 
 
-def _keeps_first(run: BucketPath) -> ProbeResult:
+def _keeps_first(run: RemotePath) -> ProbeResult:
     if keeps_first(run):
         return "ok", "creating an object that exists fails, as it must"
     return "failure", "an object can be created although it exists, so games could be lost; use another store"
 
 
-def _requests(run: BucketPath) -> ProbeResult:
+def _requests(run: RemotePath) -> ProbeResult:
     probe = run / f"{TEMPORARY}doctor"
     write = partial(write_file, probe, bytes(4096), replace=True)
     median = statistics.median(timeit.repeat(write, timer=perf_counter, number=1, repeat=NUM_SYNCS))

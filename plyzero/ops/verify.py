@@ -15,7 +15,6 @@ import numpy as np
 
 from plyzero.errors import ModelRefusedError, UserError
 from plyzero.files import list_names, move, remove
-from plyzero.kits.cluster.bucket import BucketPath
 from plyzero.network.model_loader import check_run
 from plyzero.network.onnx_network import NUM_TESTS, Network
 from plyzero.ops.accounts import find_gaps
@@ -28,6 +27,7 @@ from plyzero.run.records import JournalName
 from plyzero.run.replay import find_disagreement, find_recorded_game
 from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_segment
 from plyzero.volume_errors import explain
+from plyzero.volumes import RemotePath
 
 
 def find_faults(run: RunDirectory, rules: Game | None = None) -> Iterator[tuple[str, str | None]]:
@@ -133,7 +133,7 @@ def _restore(run: Run, path: Path) -> str | None:
         if segment:
             read_segment(path, run.game, run_id=run.id)
             move(path, run.segments)
-        elif journal and isinstance(path, BucketPath):  # in which nobody looks for journals
+        elif journal and isinstance(path, RemotePath):  # in which nobody looks for journals
             seal_games(run, journal, read_journal(path, run.game, run_id=run.id))
             remove(path)
         else:

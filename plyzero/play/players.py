@@ -37,12 +37,12 @@ from plyzero.rules.catalog import GameSpec, create, load_game, load_object, pars
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.run.configuration import change_search
-from plyzero.run.directory import to_path
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Rollouts, find_fault
 from plyzero.search.slots import SearchResult, SearchSlots, search
 from plyzero.search.solver import with_exact_end
 from plyzero.setting_types import MAX_SIMULATIONS, OBJECT_NAME, parse_rollouts
 from plyzero.settings import SearchSettings
+from plyzero.volumes import to_path
 
 if TYPE_CHECKING:
     from plyzero.play.found_moves import FoundMoves

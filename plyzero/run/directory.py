@@ -10,20 +10,19 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import tomli_w
 
-from plyzero.errors import UserError, install_command, plain, shown
+from plyzero.errors import UserError, plain, shown
 from plyzero.files import read_file, write_file
-from plyzero.kits.cluster.bucket import SCHEMES, BucketPath, keeps_first
 from plyzero.lines import decode
 from plyzero.pulse import pulse_file
 from plyzero.rules.catalog import GameSpec, check_not_over, load_game
 from plyzero.run.configuration import PRESETS, parse_environment, parse_options, preset_for, resolve
 from plyzero.settings import Settings, with_new_names
+from plyzero.volumes import RemotePath, keeps_first
 
 FORMAT: Final = 1
 """Format version of a run directory; docs/formats.md describes the layout."""
@@ -163,32 +162,13 @@ def local_directory(root: Path, scratch: Path | None) -> Path:
 
 def check_scratch(root: Path, scratch: Path | None) -> None:
     """Raise UserError if a process of a run in a bucket has no directory of this machine, or one of another run has."""
-    if scratch is not None and not isinstance(root, BucketPath):
+    if scratch is not None and not isinstance(root, RemotePath):
         raise UserError(f"--scratch is for a run in a bucket, and {root} is a directory; leave it out")
-    if scratch is None and isinstance(root, BucketPath):
+    if scratch is None and isinstance(root, RemotePath):
         raise UserError(
             f"{root} is in a bucket: give --scratch DIR, a directory of this machine for the games that are not sealed "
             "yet; the next process with the same directory seals those of a worker that was killed"
         )
-
-
-def to_path(text: str) -> Path:
-    """Return the path that `text` names, a BucketPath for s3://bucket/prefix.
-
-    Raises UserError if there is no name of a bucket, if the package for buckets is not installed, or if the endpoint in
-    the environment is not a URL.
-    """
-    scheme, _, name = text.partition("//")
-    if scheme not in SCHEMES:
-        return Path(text)
-    if name.startswith("/") or not name:
-        raise UserError(f"expected s3://BUCKET/PREFIX, got {shown(text)}")
-    if find_spec("obstore") is None:
-        raise UserError(f"a run in a bucket needs a further package: {install_command('s3')}")
-    endpoint = os.environ.get("AWS_ENDPOINT_URL")
-    if endpoint and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", endpoint):
-        raise UserError(f"expected AWS_ENDPOINT_URL=http://HOST:PORT or https://HOST, got {shown(endpoint)}")
-    return BucketPath(text)
 
 
 def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0, options: Sequence[str] = ()) -> Run:
@@ -227,7 +207,7 @@ def write_run(run: Run) -> None:
         "preset": run.preset,
         **run.settings.model_dump(exclude_none=True),
     }
-    if isinstance(run.root, BucketPath) and not keeps_first(run.root):
+    if isinstance(run.root, RemotePath) and not keeps_first(run.root):
         raise UserError(
             f"the store of {run.root} creates an object although it exists (it ignores If-None-Match), so that games "
             "would be lost; use another store"

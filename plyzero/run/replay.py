@@ -20,10 +20,11 @@ from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import replay_game
 from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
 from plyzero.run import journals
-from plyzero.run.directory import KEY, Run, RunDirectory, open_run, to_path
+from plyzero.run.directory import KEY, Run, RunDirectory, open_run
 from plyzero.run.records import BY_RULE, FOREIGN_FENCE, RESIGNED, UNKNOWN_SCORE, Games, JournalName, score_of
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
 from plyzero.run.zarr_zip import MAX_BYTES, Archive
+from plyzero.volumes import to_path
 
 CHECK_SECONDS: Final = 0.3
 """CPU time for which the rules are compared with recorded games when a command starts, in seconds."""

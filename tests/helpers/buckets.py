@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import boto3
 
-from plyzero import bucket
+from plyzero.kits.cluster import bucket
 from plyzero.kits.cluster.bucket import BucketPath
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests", "AWS_REGION": "us-east-1"}

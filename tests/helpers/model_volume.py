@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from plyzero import bucket, files
+from plyzero import files
+from plyzero.kits.cluster import bucket
 from plyzero.run import adoption, journals
 
 TROUBLES = ("stops", "killed", "fails", "fails though done", "repeated", "short")

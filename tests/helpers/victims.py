@@ -23,12 +23,13 @@ import numpy as np
 from plyzero import files
 from plyzero.ops.processes import ending_at_once, stop_on_signals
 from plyzero.rules.catalog import load_game
-from plyzero.run.directory import Run, open_run, to_path
+from plyzero.run.directory import Run, open_run
 from plyzero.run.journals import Journal
 from plyzero.run.models import publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.selfplay.replay_writer import ReplayWriter
+from plyzero.volumes import to_path
 from tests.helpers.runs import small_run
 from tests.helpers.segments import some_games
 

@@ -1,8 +1,4 @@
-"""Buckets: names in an S3-compatible object store, which `plyzero.files` uses like paths of a directory.
-
-An object appears completely or not at all, and is listed as soon as the store has confirmed it. There are no
-directories, no locks, and nothing can be appended.
-"""
+"""Buckets: names in an S3-compatible object store, as a volume."""
 
 from __future__ import annotations
 
@@ -15,14 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from fnmatch import fnmatchcase
-from pathlib import PosixPath
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
+
+from plyzero.errors import UserError, install_command, shown
+from plyzero.volumes import RemotePath
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
-
-SCHEMES: Final = ("s3:", "memory:")
-"""First parts of the names of buckets. A bucket in memory exists in this process only; tests use it."""
 
 WRITER: Final = "plyzero-writer"
 """Metadata of an object: a random number of the call that has created it."""
@@ -31,15 +27,14 @@ TIMEOUT: Final = timedelta(seconds=60)
 """Longest time of one request."""
 
 
-class BucketPath(PosixPath):
+class BucketPath(RemotePath):
     """The name of an object, or of all objects below it, such as s3://bucket/runs/1.
 
-    It is a Path, so that a run in a bucket is handled like one in a directory. The methods below send requests to the
-    store. Everything else that would use it as a file of this machine raises TypeError.
+    The methods below send requests to the store. Everything else that would use it as a file of this machine raises
+    TypeError. memory://bucket exists in this process only; tests use it.
     """
 
     def create(self, content: bytes) -> None:
-        """Create the object. Raises FileExistsError if it exists; of several creators one succeeds."""
         writer = uuid.uuid4().hex
         try:
             with self._errors():
@@ -52,18 +47,15 @@ class BucketPath(PosixPath):
                 raise
 
     def put(self, content: bytes) -> None:
-        """Create the object or replace it."""
         with self._errors():
             self._store.put(self.key, content, use_multipart=False)
 
     def read(self, *, max_bytes: int) -> bytes | None:
-        """Return the content, None if it has more than `max_bytes`. Raises FileNotFoundError if there is none."""
         with self._errors():
             found = self._store.get(self.key)
             return bytes(found.bytes()) if found.meta["size"] <= max_bytes else None
 
     def read_part(self, offset: int, *, max_bytes: int) -> bytes:
-        """Return what the object has from `offset` on, at most `max_bytes`."""
         size = self.stat().st_size
         if offset >= size:
             return b""
@@ -72,13 +64,11 @@ class BucketPath(PosixPath):
         return bytes(part)
 
     def sizes(self) -> dict[str, int]:
-        """Return name -> size of the objects directly below this name, in the order of their names."""
         with self._errors():
             found = self._store.list_with_delimiter(prefix=self.key or None)["objects"]
         return {each["path"].rpartition("/")[2]: each["size"] for each in found}
 
     def remove(self) -> None:
-        """Remove the object; it is not an error if there is none."""
         with self._errors(missing_ok=True):
             self._store.delete(self.key)
 
@@ -171,17 +161,21 @@ class BucketPath(PosixPath):
         return OSError(errno.EIO, f"no proper answer from {endpoint}: {detail.strip()}", str(self))
 
 
-def keeps_first(directory: BucketPath) -> bool:
-    """Return whether the store refuses to create an object that exists. Without this, games would be lost."""
-    probe = directory / f".tmp-{uuid.uuid4().hex}"
-    try:
-        probe.create(b"first")
-        probe.create(b"second")
-    except FileExistsError:
-        return True
-    finally:
-        probe.remove()
-    return False
+def open_bucket(text: str) -> BucketPath:
+    """Return the name s3://BUCKET/PREFIX.
+
+    Raises UserError if there is no name of a bucket, if the package for buckets is not installed, or if the endpoint in
+    the environment is not a URL.
+    """
+    name = text.partition("//")[2]
+    if name.startswith("/") or not name:
+        raise UserError(f"expected s3://BUCKET/PREFIX, got {shown(text)}")
+    if find_spec("obstore") is None:
+        raise UserError(f"a run in a bucket needs a further package: {install_command('s3')}")
+    endpoint = os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", endpoint):
+        raise UserError(f"expected AWS_ENDPOINT_URL=http://HOST:PORT or https://HOST, got {shown(endpoint)}")
+    return BucketPath(text)
 
 
 _stores: dict[tuple[str, str], ObjectStore] = {}
