@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 from plyzero.commands.common import in_another_process
 from plyzero.commands.machine import random_weights
 from plyzero.kits.cluster.batcher import Batcher
-from plyzero.kits.cluster.evaluated_games import EvaluatedGames
 from plyzero.kits.cluster.evaluation_server import serving
 from plyzero.kits.cluster.local_evaluator import LocalEvaluator
 from plyzero.kits.cluster.remote_network import RemoteNetwork
@@ -48,10 +47,11 @@ from plyzero.run.directory import Run, create_run, open_run
 from plyzero.run.models import publish_model
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from plyzero.selfplay.benchmark import evaluate_alone, timed
+from plyzero.selfplay.evaluated_games import EvaluatedGames
 from plyzero.selfplay.games_in_play import GamesInPlay
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["plyzero.kits.cluster.evaluation_server", "plyzero.kits.cluster.evaluated_games"])
+PROCESSES.set_forkserver_preload(["plyzero.kits.cluster.evaluation_server", "plyzero.selfplay.evaluated_games"])
 MAX_BATCH = 1024
 LATENCY = 0.0004
 """Seconds that a batch takes beside its positions: launches and transfers."""

@@ -8,21 +8,18 @@ import time
 from collections.abc import Callable
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.kits.cluster.evaluated_games import EvaluatedGames
 from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import Network, reachable_observations
 from plyzero.run.directory import Run
 from plyzero.search.evaluators import EvaluationBatch
+from plyzero.selfplay.evaluated_games import EvaluatedGames, RemoteEvaluator
 from plyzero.selfplay.games_in_play import GamesInPlay
 from plyzero.selfplay.replay_writer import ReplayWriter
-
-if TYPE_CHECKING:
-    from plyzero.kits.cluster.remote_network import RemoteNetwork
 
 WARM_SECONDS: Final = 2.0  # not counted at the start: caches fill, and all games leave their openings
 MANY_HITS: Final = 0.9  # share of look-ups above which the cache, and not the network, evaluates a game
@@ -35,7 +32,7 @@ def measure(
     *,
     seconds: float,
     on_progress: Callable[[str], None],
-    remote: RemoteNetwork | None = None,
+    remote: RemoteEvaluator | None = None,
 ) -> dict[str, object]:
     """Play games of `run` into its store in turns with `network` alone, for `seconds` in all; return a JSON object.
 
@@ -133,7 +130,7 @@ class MeasuredWorker:
     batch: observations for one batch of its games, `[n, C, H, W]`.
     """
 
-    def __init__(self, run: Run, network: Network, writer: ReplayWriter, remote: RemoteNetwork | None = None) -> None:
+    def __init__(self, run: Run, network: Network, writer: ReplayWriter, remote: RemoteEvaluator | None = None) -> None:
         self._writer = writer
         if remote:
             evaluated = EvaluatedGames(run, count(), ModelWatch.of(run, threads=run.settings.selfplay.threads), remote)

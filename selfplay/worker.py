@@ -9,21 +9,18 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from plyzero.files import interval
-from plyzero.kits.cluster.evaluated_games import EvaluatedGames
 from plyzero.network.model_loader import ModelWatch
 from plyzero.ops.processes import ending_if_hung
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat, Rate, SparseLines
 from plyzero.selfplay.backpressure import REFRESH_SECONDS, Backpressure
+from plyzero.selfplay.evaluated_games import EvaluatedGames, RemoteEvaluator
 from plyzero.selfplay.replay_writer import ReplayWriter
 from plyzero.threads import repeating
-
-if TYPE_CHECKING:
-    from plyzero.kits.cluster.remote_network import RemoteNetwork
 
 LOG_SECONDS: Final = 30.0  # between two log lines about progress
 RESIGNATIONS: Final = ("resigned_games", "tested_resignations", "false_resignations")
@@ -40,7 +37,7 @@ def run_worker(
     name: str,
     stop: threading.Event,
     incarnation: str | None = None,
-    evaluator: RemoteNetwork | None = None,
+    evaluator: RemoteEvaluator | None = None,
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Play until `stop` is set or the run is done, then seal the finished games; unfinished ones are lost.

@@ -29,9 +29,9 @@ from plyzero.commands.common import (
 from plyzero.errors import FailedError, plain
 
 if TYPE_CHECKING:
-    from plyzero.kits.cluster.remote_network import RemoteNetwork
     from plyzero.rules.catalog import GameSpec
     from plyzero.run.directory import Run
+    from plyzero.selfplay.evaluated_games import RemoteEvaluator
 
 STYLES = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 
@@ -134,13 +134,13 @@ def bench(
 
 
 @contextmanager
-def _serving(run: Run, content: bytes) -> Iterator[RemoteNetwork]:
+def _serving(run: Run, content: bytes) -> Iterator[RemoteEvaluator]:
     """Start an evaluator of the model `content` for `run`, and yield what asks it. Raises FailedError if it ends."""
-    from plyzero.kits.cluster.remote_network import RemoteNetwork
     from plyzero.ops.processes import Child, free_port
     from plyzero.run.directory import KEY
     from plyzero.run.metrics import read_heartbeats
     from plyzero.run.models import publish_model
+    from plyzero.selfplay.evaluated_games import connect
     from plyzero.trainer.export import with_metadata
 
     assert run.id
@@ -152,7 +152,7 @@ def _serving(run: Run, content: bytes) -> Iterator[RemoteNetwork]:
             if server.exit_code() is not None:
                 raise FailedError(f"the evaluator has ended: {plain(server.read_log(), 500)}")
             time.sleep(0.1)
-        remote = RemoteNetwork(f"127.0.0.1:{port}", run)
+        remote = connect(f"127.0.0.1:{port}", run)
         yield remote
         if not remote.is_ready:
             raise FailedError(f"the evaluator has stopped answering: {plain(server.read_log(), 500)}")

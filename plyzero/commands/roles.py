@@ -33,8 +33,8 @@ from plyzero.commands.common import (
 from plyzero.errors import UserError, cut, plain
 
 if TYPE_CHECKING:
-    from plyzero.kits.cluster.remote_network import RemoteNetwork
     from plyzero.run.directory import Run
+    from plyzero.selfplay.evaluated_games import RemoteEvaluator
 
 
 @with_groups
@@ -64,13 +64,13 @@ def selfplay(
     end_role(opened, stop, logs)
 
 
-def _connect(evaluator: str, run: Run) -> RemoteNetwork:
-    """Return the network of an evaluator. Raises UserError if the run needs what an evaluator does not send."""
-    from plyzero.kits.cluster.remote_network import RemoteNetwork
+def _connect(evaluator: str, run: Run) -> RemoteEvaluator:
+    """Return an evaluator in another process. Raises UserError if the run needs what an evaluator does not send."""
+    from plyzero.selfplay.evaluated_games import connect
 
     if run.settings.search.score_weight:
         raise UserError("--evaluator sends no scores, which search.score_weight needs: leave out one of the two")
-    return RemoteNetwork(evaluator, run)
+    return connect(evaluator, run)
 
 
 @with_groups

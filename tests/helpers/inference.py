@@ -14,7 +14,6 @@ import pytest
 
 from plyzero.kits.cluster import wire
 from plyzero.kits.cluster.batcher import Batcher
-from plyzero.kits.cluster.evaluated_games import EvaluatedGames
 from plyzero.kits.cluster.evaluation_server import serving
 from plyzero.kits.cluster.remote_network import RemoteNetwork
 from plyzero.network.model_loader import ModelWatch
@@ -22,6 +21,7 @@ from plyzero.network.onnx_network import reachable_observations
 from plyzero.run.directory import Run
 from plyzero.run.records import Games
 from plyzero.search.evaluators import EvaluationBatch
+from plyzero.selfplay.evaluated_games import EvaluatedGames
 from tests.helpers.learning import add_model
 from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until

@@ -16,7 +16,6 @@ import pytest
 from plyzero import files
 from plyzero.errors import UserError
 from plyzero.games.connect_four import ConnectFour
-from plyzero.kits.cluster.evaluated_games import EvaluatedGames
 from plyzero.network.model_loader import ModelWatch, load_model
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import ONGOING, Game, outcome_code
@@ -30,6 +29,7 @@ from plyzero.run.segments import list_segments
 from plyzero.search.evaluators import EvaluationBatch, Uniform
 from plyzero.search.tree import GUMBEL, PUCT
 from plyzero.selfplay.backpressure import Backpressure
+from plyzero.selfplay.evaluated_games import EvaluatedGames
 from plyzero.selfplay.games_in_play import GamesInPlay, _step_settings
 from plyzero.selfplay.replay_writer import ReplayWriter
 from plyzero.selfplay.step import sample_index, temperature

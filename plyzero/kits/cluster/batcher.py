@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +20,10 @@ from plyzero.errors import ModelRefusedError, UserError
 from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import Network
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from plyzero.selfplay.evaluated_games import Answer
 from plyzero.threads import Thread
 
 log = logging.getLogger(__name__)
-
-
-class Answer(NamedTuple):
-    """The evaluation of the positions of one call, and the model that has evaluated all of them."""
-
-    evaluation: Evaluation
-    fence: int
-    step: int
-    label: str
 
 
 class NoModelError(Exception):

@@ -31,10 +31,11 @@ import numpy as np
 from plyzero.errors import UserError, plain
 from plyzero.files import TEMPORARY, remove, rename, socket_address, write_at
 from plyzero.kits.cluster import wire
-from plyzero.kits.cluster.batcher import Answer, Batcher, NoModelError, Request
+from plyzero.kits.cluster.batcher import Batcher, NoModelError, Request
 from plyzero.lines import parse_object
 from plyzero.rules.game import Game
 from plyzero.run.directory import Run
+from plyzero.selfplay.evaluated_games import Answer
 from plyzero.threads import repeating
 
 VERSION: Final = 2

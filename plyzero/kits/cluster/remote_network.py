@@ -18,12 +18,12 @@ from google.protobuf.message import Message
 
 from plyzero.errors import UserError, plain, shown
 from plyzero.kits.cluster import wire
-from plyzero.kits.cluster.batcher import Answer
 from plyzero.kits.cluster.local_evaluator import SILENT_SECONDS, LocalEvaluator, Said
 from plyzero.network.onnx_network import INPUT
 from plyzero.run.directory import Run
 from plyzero.run.models import ModelName, list_models
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
+from plyzero.selfplay.evaluated_games import Answer
 
 PROBE_SECONDS: Final = 5.0
 """Time in which a server must answer that it is there, in seconds."""

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from plyzero.errors import ModelRefusedError, UserError
-from plyzero.kits.cluster.batcher import Answer, Batcher, NoModelError
+from plyzero.kits.cluster.batcher import Batcher, NoModelError
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from plyzero.selfplay.evaluated_games import Answer
 from tests.helpers.surroundings import wait_until
 
 

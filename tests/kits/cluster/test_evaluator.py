@@ -14,7 +14,6 @@ import pytest
 
 from plyzero.errors import UserError
 from plyzero.kits.cluster import model_repository, wire
-from plyzero.kits.cluster.evaluated_games import EvaluatedGames
 from plyzero.kits.cluster.evaluation_server import run_evaluator
 from plyzero.kits.cluster.local_evaluator import LocalEvaluator
 from plyzero.kits.cluster.remote_network import RemoteNetwork
@@ -24,6 +23,7 @@ from plyzero.run.directory import Run, RunId, open_run
 from plyzero.run.metrics import TRAINER, Heartbeat, read_heartbeats
 from plyzero.run.models import ModelName
 from plyzero.search.evaluators import EvaluationBatch
+from plyzero.selfplay.evaluated_games import EvaluatedGames
 from plyzero.testing import EvaluatorContract
 from tests.helpers.inference import ask, batch_of, connected, finished, ready_run, refusal, same_games, server
 from tests.helpers.learning import add_model

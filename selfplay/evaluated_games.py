@@ -6,21 +6,77 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import Final, NamedTuple, Protocol
 
-from plyzero.errors import ModelRefusedError
+from plyzero.errors import ModelRefusedError, UserError, shown
+from plyzero.extensions import find_extensions, load_extension
 from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
 from plyzero.run.records import Games
-from plyzero.search.evaluators import Uniform
+from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform
 from plyzero.selfplay.games_in_play import GamesInPlay
 from plyzero.settings import Settings
 
-if TYPE_CHECKING:
-    from plyzero.kits.cluster.remote_network import Call, RemoteNetwork
+GROUP: Final = "plyzero.evaluators"
+"""The entry-point group of evaluators in other processes: a name -> a function of an address and a run that returns a
+RemoteEvaluator, or raises UserError for a wrong address."""
+
+USUAL: Final = "grpc"
+"""The evaluator of an address that begins with no name of the group."""
 
 log = logging.getLogger(__name__)
+
+
+class Answer(NamedTuple):
+    """The evaluation of the positions of one call, and the model that has evaluated all of them."""
+
+    evaluation: Evaluation
+    fence: int
+    step: int
+    label: str
+
+
+class Call(Protocol):
+    """A batch that is on its way to another process."""
+
+    def answer(self) -> Answer | None:
+        """Wait for the answer and return it; None if there will be none."""
+
+
+class RemoteEvaluator(Protocol):
+    """What evaluates positions in another process.
+
+    is_ready: whether the next batch should be sent.
+    label:    the name of the model in the last answer; None before the first one.
+    """
+
+    is_ready: bool
+    label: str | None
+
+    def refresh(self) -> None:
+        """Look from time to time whether a server that has failed answers again; never waits."""
+
+    def send(self, batch: EvaluationBatch) -> Call:
+        """Send a batch on its way, and return at once. The observations may change as soon as this has returned."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+
+def connect(address: str, run: Run) -> RemoteEvaluator:
+    """Return the evaluator at an address: HOST:PORT, or NAME:ADDRESS of one that another package brings.
+
+    Raises UserError if its package is not installed, or refuses the address.
+    """
+    known = find_extensions(GROUP)
+    name, _, rest = address.partition(":")
+    if name not in known:
+        name, rest = USUAL, address
+    if name not in known:
+        raise UserError(f"no kit is installed that evaluates elsewhere, so {shown(address)} cannot be used")
+    found: RemoteEvaluator = load_extension(known[name], f"the evaluator {address}")(rest, run)
+    return found
 
 
 @dataclass
@@ -39,7 +95,9 @@ class EvaluatedGames:
     with the model that has evaluated it.
     """
 
-    def __init__(self, run: Run, seeds: Iterator[int], watch: ModelWatch, remote: RemoteNetwork | None = None) -> None:
+    def __init__(
+        self, run: Run, seeds: Iterator[int], watch: ModelWatch, remote: RemoteEvaluator | None = None
+    ) -> None:
         parts = _halves(run.settings) if remote else [run.settings]
         self._parts = [_Part(GamesInPlay(run.game.start, settings, seeds=seeds)) for settings in parts]
         self._watch, self._uniform, self._remote = watch, Uniform(run.game.start.num_actions), remote
