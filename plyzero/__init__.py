@@ -3,8 +3,8 @@
 What a program imports from here are the public names in `__all__`. Each folder answers one question and imports only
 from the folders above it in this table:
 
-errors, extensions, files, lines, machine, pulse, setting_types, settings, threads, volume_errors, volumes
-                     what every folder uses
+errors, extensions, files, lines, machine, pulse, setting_types, settings, threads  what every folder uses
+volume_errors, volumes  errors of a volume, and volumes that are no directories
 rules                What is a game?
 run                  What is on the volume?
 search               How does it choose a move?

@@ -17,18 +17,12 @@ def load_extension(entry: EntryPoint, what: str) -> Any:
     """Return the object that an entry point names.
 
     what: it in a message, such as "plyzero serve".
-    Raises UserError with the command that installs it if its kit is not there, and if its module cannot be imported.
+    Raises UserError if its module cannot be imported, with the command that installs what is missing if that is known.
     """
     try:
         return entry.load()
     except Exception as error:  # the module may be one of a package that is not ours to mend
-        if is_absent(entry, error) and entry.extras:
+        if isinstance(error, ModuleNotFoundError) and entry.extras:
             brought = install_command(",".join(entry.extras))
-            raise UserError(f"{what} is not part of what is installed: {brought}") from error
+            raise UserError(f"{what} needs {error.name}, which cannot be found here: {brought}") from error
         raise UserError(f"{what} cannot be used: importing {entry.module} failed with {error!r}") from error
-
-
-def is_absent(entry: EntryPoint, error: Exception) -> bool:
-    """Return whether the module of an entry point, or a package that holds it, is not there."""
-    name = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
-    return name != "" and f"{entry.module}.".startswith(f"{name}.")

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import Network, reachable_observations
 from plyzero.run.directory import Run
-from plyzero.search.evaluators import EvaluationBatch
-from plyzero.selfplay.evaluated_games import EvaluatedGames, RemoteEvaluator
+from plyzero.search.evaluators import EvaluationBatch, RemoteEvaluator
+from plyzero.selfplay.evaluated_games import EvaluatedGames
 from plyzero.selfplay.games_in_play import GamesInPlay
 from plyzero.selfplay.replay_writer import ReplayWriter
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 from plyzero.errors import ModelRefusedError, UserError, shown
 from plyzero.extensions import find_extensions, load_extension
@@ -14,7 +14,7 @@ from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
 from plyzero.run.records import Games
-from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform
+from plyzero.search.evaluators import Call, RemoteEvaluator, Uniform
 from plyzero.selfplay.games_in_play import GamesInPlay
 from plyzero.settings import Settings
 
@@ -26,42 +26,6 @@ USUAL: Final = "grpc"
 """The evaluator of an address that begins with no name of the group."""
 
 log = logging.getLogger(__name__)
-
-
-class Answer(NamedTuple):
-    """The evaluation of the positions of one call, and the model that has evaluated all of them."""
-
-    evaluation: Evaluation
-    fence: int
-    step: int
-    label: str
-
-
-class Call(Protocol):
-    """A batch that is on its way to another process."""
-
-    def answer(self) -> Answer | None:
-        """Wait for the answer and return it; None if there will be none."""
-
-
-class RemoteEvaluator(Protocol):
-    """What evaluates positions in another process.
-
-    is_ready: whether the next batch should be sent.
-    label:    the name of the model in the last answer; None before the first one.
-    """
-
-    is_ready: bool
-    label: str | None
-
-    def refresh(self) -> None:
-        """Look from time to time whether a server that has failed answers again; never waits."""
-
-    def send(self, batch: EvaluationBatch) -> Call:
-        """Send a batch on its way, and return at once. The observations may change as soon as this has returned."""
-
-    def close(self) -> None:
-        """End the connection."""
 
 
 def connect(address: str, run: Run) -> RemoteEvaluator:

@@ -17,8 +17,9 @@ from plyzero.ops.processes import ending_if_hung
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat, Rate, SparseLines
+from plyzero.search.evaluators import RemoteEvaluator
 from plyzero.selfplay.backpressure import REFRESH_SECONDS, Backpressure
-from plyzero.selfplay.evaluated_games import EvaluatedGames, RemoteEvaluator
+from plyzero.selfplay.evaluated_games import EvaluatedGames
 from plyzero.selfplay.replay_writer import ReplayWriter
 from plyzero.threads import repeating
 

@@ -1,7 +1,6 @@
 """Layers, sizes and names: imports go down, heavy packages stay where they belong, every folder lists its modules."""
 
 import ast
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,29 +12,39 @@ import pytest
 from tests.helpers.surroundings import python
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("plyzero", "games", "selfplay", "trainer", "experiments")
+LINKED = ("games", "selfplay", "trainer")  # at the top of the repository, and linked into plyzero
 TEMPLATE = ROOT / "plyzero" / "check" / "template"
 MAX_LEVELS = 12
-MAX_MODULES = 14  # in a folder
+MAX_MODULES = 16  # in a folder
 
 LAYERS = (
-    {"plyzero"},  # bucket, errors, files, lines, machine, settings, setting_types, threads, volume_errors
+    {"plyzero"},  # errors, extensions, files, lines, machine, settings, threads, volumes ...
     {"plyzero.rules"},
-    {"plyzero.run", "plyzero.search"},
+    {"plyzero.run", "plyzero.search", "plyzero.games"},
     {"plyzero.network"},
     {"plyzero.play"},
-    {"plyzero.kits.arena", "plyzero.kits.engines", "plyzero.kits.cluster"},
     {"plyzero.check", "plyzero.ops"},
-    {"plyzero.kits.web"},
+    {"plyzero.selfplay", "plyzero.trainer"},
     {"plyzero.commands", "plyzero.testing"},
 )
-"""Folders of plyzero. Each imports from the layers before its own and never from another folder of its own layer."""
+"""Folders of the core. Each imports from the layers before its own and never from another folder of its own layer."""
 
-PARTS = {"plyzero.kits.adapters": "plyzero.rules", "trainer.diagnosis": "trainer"}
-"""Folders within a folder, which follow its rule. `experiments.tasks` has a rule of its own."""
+KITS = {
+    "adapters": set(),
+    "engines": set(),
+    "cluster": set(),
+    "imitation": set(),
+    "web": {"engines"},
+    "arena": {"web"},
+    "experiments": {"arena", "engines", "web"},
+}
+"""Kits, and the other kits that each of them imports. All import the core, and the core imports none."""
 
-ROLES = ("selfplay", "trainer", "experiments", "experiments.tasks")
-"""Folders beside plyzero, which never import each other."""
+PARTS = {
+    "plyzero.trainer.diagnosis": "plyzero.trainer",
+    "plyzero.kits.experiments.tasks": "plyzero.kits.experiments",
+}
+"""Folders within a folder, which follow its rule."""
 
 
 UNPICKLE = ("plyzero.rules.machine_code", "plyzero.rules.catalog", "plyzero.ops.training")
@@ -53,12 +62,13 @@ class Import:
 
 def module_name(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    package = ("plyzero",) if parts[0] in LINKED else ()
+    return ".".join([*package, *(parts[:-1] if parts[-1] == "__init__" else parts)])
 
 
 MODULES = {
     module_name(path): path
-    for package in PACKAGES
+    for package in ("plyzero", *LINKED)
     for path in sorted((ROOT / package).rglob("*.py"))
     if TEMPLATE not in path.parents
 }
@@ -95,7 +105,7 @@ def find_imports(node: ast.AST, *, at_import: bool = True, for_types: bool = Fal
 
 
 def ours(module: str) -> bool:
-    return module.partition(".")[0] in PACKAGES
+    return module.partition(".")[0] in ("plyzero", *LINKED)
 
 
 def folder_of(module: str) -> str:
@@ -106,27 +116,34 @@ def folder_of(module: str) -> str:
 
 
 def layer_of(folder: str) -> int:
-    """The layer of a folder; the roles lie above everything that they may import."""
-    return next((number for number, folders in enumerate(LAYERS) if folder in folders), len(LAYERS) - 1)
+    """The layer of a folder of the core."""
+    return next(number for number, folders in enumerate(LAYERS) if folder in folders)
+
+
+def kit_of(folder: str) -> str:
+    """Return the kit to which a folder belongs; "" for one of the core."""
+    return folder.removeprefix("plyzero.kits.") if folder.startswith("plyzero.kits.") else ""
 
 
 def may_import(folder: str, found: Import) -> bool:
-    """Tell whether a module of `folder` may import what it imports."""
+    """Return whether a module of `folder` may import what it imports."""
     other = folder_of(found.module)
     if other == folder or not ours(found.module) or found.module == "plyzero.errors":
         return True
-    if folder == "games":
+    if kit_of(other):
+        return kit_of(other) in KITS.get(kit_of(folder), ())
+    if kit_of(folder):
+        return other != "plyzero.games"
+    if folder == "plyzero.games":
         return other == "plyzero.rules"
     if folder == "plyzero.rules":
         return False
-    if folder == "plyzero.commands" and other in ROLES:
+    if other in ("plyzero.selfplay", "plyzero.trainer") and folder == "plyzero.commands":
         return found.for_types or not found.at_import  # a command starts the roles, and imports them inside its body
-    if other in ("games", *ROLES):
-        return False
-    return layer_of(other) < layer_of(folder)
+    return other != "plyzero.games" and layer_of(other) < layer_of(folder)
 
 
-def test_imports_go_down_and_roles_never_import_each_other():
+def test_imports_go_down_the_core_imports_no_kit_and_roles_never_import_each_other():
     wrong = [
         f"{name} imports {found.module}"
         for name, path in MODULES.items()
@@ -159,6 +176,9 @@ def test_imports_have_no_circle_and_few_levels():
     assert levels[highest] <= MAX_LEVELS, f"{highest} stands on level {levels[highest]}"
 
 
+COMMANDS_OF_KITS = (*(f"plyzero.kits.{kit}.commands" for kit in KITS), "plyzero.kits.web.drawing")
+
+
 def test_heavy_packages_stay_where_they_belong():
     for name, path in MODULES.items():
         packages = {each.module.partition(".")[0] for each in imports_of(path)}
@@ -166,9 +186,11 @@ def test_heavy_packages_stay_where_they_belong():
         folder = folder_of(name)
         unpickled = packages & {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}
         assert not unpickled or name in UNPICKLE, name
-        assert folder == "trainer" or not packages & {"torch"}, name
-        assert folder == "trainer" or name == "plyzero.network.onnx_graph" or not loaded & {"onnx"}, name
-        assert folder == "plyzero.commands" or not packages & {"typer", "rich"}, name
+        trains = folder in ("plyzero.trainer", "plyzero.kits.imitation") or name == "plyzero.kits.cluster.data_parallel"
+        assert trains or not packages & {"torch"}, name
+        assert trains or name == "plyzero.network.onnx_graph" or not loaded & {"onnx"}, name
+        is_command = folder == "plyzero.commands" or name in COMMANDS_OF_KITS
+        assert is_command or not packages & {"typer", "rich"}, name
         assert folder == "plyzero.testing" or not packages & {"pytest"}, name
         assert folder == "plyzero.kits.cluster" or not packages & {"grpc"}, name
         assert name == "plyzero.kits.cluster.bucket" or not packages & {"obstore"}, name
@@ -240,29 +262,43 @@ def test_a_folder_lists_its_modules_one_line_each(folder: Path):
 
 
 def test_no_two_modules_share_a_name_except_a_command_and_what_it_calls():
-    names = Counter(path.name for name, path in MODULES.items() if folder_of(name) != "plyzero.commands")
+    is_command = {name for name in MODULES if folder_of(name) == "plyzero.commands" or name in COMMANDS_OF_KITS}
+    names = Counter(path.name for name, path in MODULES.items() if name not in is_command)
     assert [name for name, count in names.items() if count > 1 and name != "__init__.py"] == []
     assert [name for name, path in MODULES.items() if path.name == "game.py"] == ["plyzero.rules.game"]
 
 
-def test_the_packages_that_are_installed_are_those_that_are_there():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert sorted(project["tool"]["setuptools"]["packages"]) == sorted(map(module_name, FOLDERS))
-    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"} == set(PACKAGES)
+def test_only_plyzero_is_installed_and_what_lies_beside_it_is_linked_into_it():
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"} == {"plyzero", *LINKED}
+    for name in LINKED:
+        assert (ROOT / "plyzero" / name).readlink() == Path("..", name)
+    names = {each.module.partition(".")[0] for path in everything() for each in imports_of(path)}
+    assert not names & {*LINKED, "experiments"}
+
+
+def everything() -> Iterator[Path]:
+    """Yield all Python files of the repository in which one of our modules may be imported."""
+    yield from MODULES.values()
+    for place in ("tests", "benchmarks", "examples", "docs", "container"):
+        yield from (ROOT / place).rglob("*.py")
+
+
+def test_a_kit_has_its_own_folder_of_tests_and_is_in_the_table():
+    assert {path.parent.name for path in (ROOT / "plyzero" / "kits").glob("*/__init__.py")} == set(KITS)
+    assert {path.parent.name for path in (ROOT / "tests" / "kits").glob("*/__init__.py")} == set(KITS)
 
 
 def test_tests_lie_where_their_code_lies_and_nothing_imports_them():
-    folders = {path.name for path in FOLDERS} | {"benchmarks"}
+    folders = {path.name for path in FOLDERS}
     for path in sorted((ROOT / "tests").rglob("*.py")):
         *folder, name = path.relative_to(ROOT / "tests").parts
         if folder != ["helpers"]:
             assert name.startswith("test_") or name in ("__init__.py", "conftest.py"), path
-            assert len(folder) <= 1, path
+            assert len(folder) <= (2 if folder[:1] == ["kits"] else 1), path
             assert {*folder} <= folders, path
-    for place in ("tests", "benchmarks", "examples", "docs"):
-        for path in (ROOT / place).rglob("*.py"):
-            for found in imports_of(path):
-                assert ".test_" not in f".{found.module}", f"{path} imports from {found.module}"
+    for path in everything():
+        for found in imports_of(path):
+            assert ".test_" not in f".{found.module}", f"{path} imports from {found.module}"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 loop           the loop of the trainer: ingest, train or wait, publish
 learner        network, moving average and optimiser: a step on each batch
-data_parallel  several processes, each with a GPU, make every step together
-imitation      the network learns recorded games; a run that begins with the resulting bot
 replay_reader  new segments: each is read once, in its writer's order
 window         the newest positions in memory, from which batches are sampled
 targets        training targets of recorded positions

@@ -31,7 +31,7 @@ from plyzero.errors import FailedError, plain
 if TYPE_CHECKING:
     from plyzero.rules.catalog import GameSpec
     from plyzero.run.directory import Run
-    from plyzero.selfplay.evaluated_games import RemoteEvaluator
+    from plyzero.search.evaluators import RemoteEvaluator
 
 STYLES = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 

@@ -34,7 +34,7 @@ from plyzero.errors import UserError, cut, plain
 
 if TYPE_CHECKING:
     from plyzero.run.directory import Run
-    from plyzero.selfplay.evaluated_games import RemoteEvaluator
+    from plyzero.search.evaluators import RemoteEvaluator
 
 
 @with_groups

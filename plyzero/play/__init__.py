@@ -9,8 +9,6 @@ strength         the measured strength of a model, and whether it is enough to j
 ratings          ratings from games, with confidence intervals
 match            matches between two players
 session          one game between a person and a bot
-game_record      a recorded game, read from a file and replayed, and its frames
-film             films and pictures of a recorded game
 found_moves      the moves that a search has found, as a table and on the board
 analysis         search results with KataGo's field names, and the engine that answers JSON lines
 """

@@ -2,7 +2,6 @@
 
 game            Game, the class that a user subclasses; outcomes and their codes
 compiled_game   CompiledGame: rules as functions that Numba compiles
-native_game     NativeGame: rules as functions of a shared library, in C, C++ or Rust
 machine_code    machine code on disk: what has been compiled once on a machine is not compiled again
 compile_errors  errors of Numba, reduced to the line of the user's file and what to do
 chance          rolls: the possible ones of a position, and how they are sampled
@@ -13,6 +12,5 @@ board_svg       boards as SVG pictures
 catalog         games found by name: `othello(size=6)`, `my_module:MyGame`
 notation        moves as names, and positions as the moves or the board that lead to them
 random_game     games of random moves
-adapters        games of other toolkits
 trial           what random games show: binary observations, symmetries
 """

@@ -177,3 +177,39 @@ def random_playout(
             rule_calls.play(rules, state, roll_at(chances, np.random.random()))
     code = rule_calls.outcome(rules, state)
     return code if code != ONGOING else DRAW
+
+
+class Answer(NamedTuple):
+    """The evaluation of the positions of one call, and the model that has evaluated all of them."""
+
+    evaluation: Evaluation
+    fence: int
+    step: int
+    label: str
+
+
+class Call(Protocol):
+    """A batch that is on its way to another process."""
+
+    def answer(self) -> Answer | None:
+        """Wait for the answer and return it; None if there will be none."""
+
+
+class RemoteEvaluator(Protocol):
+    """What evaluates positions in another process.
+
+    is_ready: whether the next batch should be sent.
+    label:    the name of the model in the last answer; None before the first one.
+    """
+
+    is_ready: bool
+    label: str | None
+
+    def refresh(self) -> None:
+        """Look from time to time whether a server that has failed answers again; never waits."""
+
+    def send(self, batch: EvaluationBatch) -> Call:
+        """Send a batch on its way, and return at once. The observations may change as soon as this has returned."""
+
+    def close(self) -> None:
+        """End the connection."""

@@ -1,5 +1,6 @@
-"""Games of other toolkits.
+"""Kit adapters: games of other toolkits, and rules in a shared library. Extra openspiel.
 
+native_game         NativeGame: rules as functions of a shared library, in C, C++ or Rust
 alpha_zero_general  games that were written for it as `azg:othello.OthelloGame:OthelloGame(n=6)`
 azg_boards          their boards as planes: every conversion of a board is here
 azg_calls           calls of their methods, whose answers are checked

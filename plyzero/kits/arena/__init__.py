@@ -1,5 +1,6 @@
-"""Who is stronger?
+"""Kit arena: a ladder of many players, rated from their games.
 
+commands     ladder
 entrants     the players of a ladder, and what identifies them
 checkpoints  the models of a run as players of its ladder
 pair_player  pairs of games in worker processes

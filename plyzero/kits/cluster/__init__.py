@@ -1,5 +1,11 @@
-"""How does one process evaluate for many? Needs the extra `grpc`.
+"""Kit cluster: one process evaluates for many, several GPUs train together, a run is in a bucket or on Ray.
 
+Extras grpc, s3, ray.
+
+commands           evaluator, ray
+bucket             a run in an S3-compatible object store
+data_parallel      several processes, each with a GPU, make every step together
+ray_cluster        `plyzero ray up`: workers and a trainer on a Ray cluster
 wire               the messages of the Open Inference Protocol, and the tensors in them
 batcher            positions of many calls become batches of one network
 mailboxes          how the server answers workers of its own machine: shared memory

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from plyzero.errors import ModelRefusedError, UserError
 from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import Network
-from plyzero.search.evaluators import Evaluation, EvaluationBatch
-from plyzero.selfplay.evaluated_games import Answer
+from plyzero.search.evaluators import Answer, Evaluation, EvaluationBatch
 from plyzero.threads import Thread
 
 log = logging.getLogger(__name__)

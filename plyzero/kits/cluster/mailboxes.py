@@ -35,7 +35,7 @@ from plyzero.kits.cluster.batcher import Batcher, NoModelError, Request
 from plyzero.lines import parse_object
 from plyzero.rules.game import Game
 from plyzero.run.directory import Run
-from plyzero.selfplay.evaluated_games import Answer
+from plyzero.search.evaluators import Answer
 from plyzero.threads import repeating
 
 VERSION: Final = 2

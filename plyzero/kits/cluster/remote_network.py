@@ -22,8 +22,7 @@ from plyzero.kits.cluster.local_evaluator import SILENT_SECONDS, LocalEvaluator,
 from plyzero.network.onnx_network import INPUT
 from plyzero.run.directory import Run
 from plyzero.run.models import ModelName, list_models
-from plyzero.search.evaluators import Evaluation, EvaluationBatch, find_fault
-from plyzero.selfplay.evaluated_games import Answer
+from plyzero.search.evaluators import Answer, Evaluation, EvaluationBatch, find_fault
 
 PROBE_SECONDS: Final = 5.0
 """Time in which a server must answer that it is there, in seconds."""

@@ -1,7 +1,10 @@
-"""The Go Text Protocol.
+"""Kit engines: other programs play by the Go Text Protocol; records of games are read and filmed. Extra plot.
 
+commands      gtp
 engine        a command in, a response out
 spelled_game  a game whose moves a controller enters word by word
 points        the points of a board, of which moves are made
+game_record   a recorded game, read from a file and replayed, and its frames
+film          films and pictures of a recorded game
 graphics      what a search finds, as lines of info and as graphics of GoGui
 """

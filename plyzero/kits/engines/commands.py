@@ -1,10 +1,9 @@
-"""gtp, render: speak with other programs, and films, pictures and pages of recorded games."""
+"""gtp: a player for other programs."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -14,135 +13,14 @@ from plyzero.commands.common import (
     data_output,
     find_game,
     in_panel,
-    playing,
-    show_progress,
     with_groups,
 )
 from plyzero.commands.play import Net, RunToPlay, Simulations, Thinking, find_bot
-from plyzero.errors import UserError, shown
+from plyzero.errors import UserError
 from plyzero.lines import ArrivingLines, bounded_lines
 
 if TYPE_CHECKING:
-    from plyzero.kits.engines.game_record import GameRecord
     from plyzero.play.players import Player
-    from plyzero.rules.catalog import GameSpec
-
-OPTIONS: Final = {
-    **dict.fromkeys((".gif", ".apng", ".mp4", ".webm"), ("--seconds", "--size")),
-    ".png": ("--ply", "--size"),
-    ".svg": ("--ply",),
-    ".html": (),
-}
-"""Ending of the file -> the options that it understands."""
-
-SECONDS: Final = 0.8
-SIZE: Final = 360
-"""Defaults of --seconds and --size."""
-
-
-@in_panel("Play")
-def render(
-    game: GameArgument,
-    games: Annotated[
-        str | None,
-        typer.Argument(metavar="[GAMES]", help="A file of plyzero replay export, or a saved game; - = standard input."),
-    ] = None,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="A film: .gif, .apng, .mp4, .webm. A picture: .png, .svg. A page: .html.",
-        ),
-    ] = ...,  # type: ignore[assignment]  # typer's mark of an option that must be given
-    chosen: Annotated[
-        str, typer.Option("--game", metavar="N", help="Number of the game in the file, or its id.")
-    ] = "1",
-    moves: Annotated[
-        str | None, typer.Option(metavar="NAMES", help='Moves in place of a file, such as "4 4 3".')
-    ] = None,
-    ply: Annotated[
-        int | None, typer.Option(min=0, help="Picture: the position after this number of moves; default: the last.")
-    ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(min=0.05, max=60, help=f"Film: time for which a frame is shown; default {SECONDS}.")
-    ] = None,
-    size: Annotated[
-        int | None, typer.Option(min=50, max=1000, help=f"Film, .png: width in pixels; default {SIZE}.")
-    ] = None,
-) -> None:
-    """Make a film, a picture or a page to review of a recorded game; the ending of FILE decides which."""
-    path = output.absolute()  # rules may leave the current directory
-    kind = _check_output(output, {"--ply": ply, "--seconds": seconds, "--size": size})
-    if (games is None) == (moves is None):
-        raise UserError('expected a file GAMES or --moves, such as --moves "4 4 3"' + (", got both" if games else ""))
-    spec = find_game(game)
-    with playing(spec):
-        record = _read(spec, games, chosen, moves)
-        content, about = _make(record, spec, kind, ply, seconds or SECONDS, size or SIZE)
-    from plyzero.files import write_file
-
-    write_file(path, content, replace=True)
-    print(f"{output}: {about}, {len(content) / 1000:.0f} kB")
-
-
-def _check_output(output: Path, options: dict[str, float | None]) -> str:
-    """Return the ending of a file that can be made with these options."""
-    kind = output.suffix.lower()
-    if kind not in OPTIONS:
-        raise UserError(f"expected -o FILE with the ending {', '.join(OPTIONS)}, got {shown(str(output))}")
-    if output.is_dir() or not output.parent.is_dir():
-        raise UserError(f"expected -o FILE in a directory that exists, such as game.gif, got {shown(str(output))}")
-    for name, value in options.items():
-        if value is not None and name not in OPTIONS[kind]:
-            meant = ", ".join(ending for ending, names in OPTIONS.items() if name in names)
-            raise UserError(f"{name} is for {meant}, not for {kind}; omit it")
-    return kind
-
-
-def _read(spec: GameSpec, games: str | None, chosen: str, moves: str | None) -> GameRecord:
-    from plyzero.kits.engines.game_record import from_moves, read_game
-
-    if moves is not None:
-        return from_moves(spec, moves)
-    assert games is not None
-    if games == "-":
-        return read_game(bounded_lines(sys.stdin), spec, chosen, "standard input")
-    with open(games, "rb") as lines:
-        return read_game(bounded_lines(lines), spec, chosen, games)
-
-
-def _make(
-    record: GameRecord, spec: GameSpec, kind: str, ply: int | None, seconds: float, size: int
-) -> tuple[bytes, str]:
-    from plyzero.kits.engines.game_record import frame_svg, frames_of, result_of
-
-    with show_progress("drawing") as report:
-        frames = frames_of(record)
-        last = len(frames) - 1
-        if ply is not None and ply > last:
-            raise UserError(f"expected --ply from 0 to {last}, the number of moves in this game, got {ply}")
-        if kind == ".html":
-            from plyzero.kits.web.pages import make_page
-
-            return make_page(frames, spec.name, result_of(record)).encode(), f"{last} moves"
-        frame = frames[last if ply is None else ply]
-        if kind == ".svg":
-            return (frame_svg(frame) + "\n").encode(), "a picture"
-        from plyzero.kits.engines.film import make_film, make_picture
-
-        if kind == ".png":
-            return make_picture(frame, size), "a picture"
-        content = make_film(
-            frames,
-            result_of(record),
-            kind="PNG" if kind == ".apng" else kind.removeprefix(".").upper(),
-            size=size,
-            seconds=seconds,
-            on_progress=lambda number: report(f"{number} of {len(frames)} frames drawn"),
-        )
-        return content, f"{len(frames)} frames"
 
 
 @in_panel("Play")

@@ -1,5 +1,7 @@
-"""What does a person see?
+"""Kit web: what a person sees in a browser: the page to play on, the dashboard, reports, pictures. Extras web, plot.
 
+commands     serve, report
+drawing      render, plot
 server       the web page's server: routes, bounds, and what a browser may load
 home         the first page without a game: all games, and the runs of a folder
 play_api     positions and searches as JSON, for the page on which a game is played
@@ -10,6 +12,7 @@ run_state    the state of a run as JSON
 run_games    the newest games of a run as JSON
 pages        the dashboard of a run, or a recorded game, as one file that loads nothing
 plots        pictures of tables and ratings
+curves       the curves of a run: learning, ratings, workers, ladder
 
 page/ holds what a browser loads: HTML, style sheets and modules; page/vendor/ are libraries of others.
 """

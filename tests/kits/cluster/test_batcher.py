@@ -11,8 +11,7 @@ import pytest
 
 from plyzero.errors import ModelRefusedError, UserError
 from plyzero.kits.cluster.batcher import Batcher, NoModelError
-from plyzero.search.evaluators import Evaluation, EvaluationBatch
-from plyzero.selfplay.evaluated_games import Answer
+from plyzero.search.evaluators import Answer, Evaluation, EvaluationBatch
 from tests.helpers.surroundings import wait_until
 
 
