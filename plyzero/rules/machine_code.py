@@ -52,7 +52,7 @@ MOST_FILES: Final = 2000  # kept in a directory: the most recently used ones
 LIBRARIES: Final = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator"})
 """Modules whose content follows from the versions of Python, Numba and NumPy."""
 
-VERSIONS: Final = (2, sys.version, numba.__version__, llvmlite.__version__, np.__version__)
+VERSIONS: Final = (3, sys.version, numba.__version__, llvmlite.__version__, np.__version__)
 """The version of the files' format, and those of all that decides what a function is compiled to."""
 
 SUFFIX: Final = ".machinecode"
@@ -325,7 +325,8 @@ class _Description:
             reached[""] = Path(function.__code__.co_filename).read_bytes()
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
         parts = (function.__code__, function.__defaults__, function.__kwdefaults__, cells, reached)
-        described = "function", *(self(each, names) for each in parts)
+        module = function.__module__  # by whose name what is kept finds the function's environment
+        described = "function", module, *(self(each, names) for each in parts)
         self._open.remove(id(function))
         return described
 

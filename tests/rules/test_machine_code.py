@@ -122,6 +122,7 @@ PAIRS = {
     "a constant in the code": (ONE, TWO),
     "the type of a constant": functions_of("def f(): return 1", "def f(): return 1.0"),
     "an operator": functions_of("def f(a): return a + a", "def f(a): return a * a"),
+    "the module, which may have moved": [function_of("def f(): return 1", __name__=name) for name in ("a", "b.a")],
     "a default": functions_of("def f(a=1): return a", "def f(a=2): return a"),
     "a number": functions_with(1, 2),
     "a number inside a comprehension": functions_with(1, 2, text="def f(): return [x for _ in range(3)]"),
