@@ -57,7 +57,7 @@ def test_every_command_reads_a_run_of_an_earlier_version_and_changes_nothing(roo
 def test_a_run_with_another_network_is_refused_before_anything_starts_or_is_written(root: Path, command: list[str]):
     before = contents(root)
     found = refused(*command, "--run", str(root))
-    assert "has trained another network than trainer.network:ResidualNetwork with 1 blocks of 8" in found
+    assert "has trained another network than plyzero.trainer.network:ResidualNetwork with 1 blocks of 8" in found
     assert found.endswith(f"plyzero init tic-tac-toe --run NEW --from {root}\n")
     assert contents(root) == before
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from plyzero.trainer import data_parallel
+from plyzero.kits.cluster import data_parallel
 from plyzero.trainer.learner import Learner
 from plyzero.trainer.window import Batch
 

@@ -21,8 +21,8 @@ from plyzero.check.agreement import COMPILED_LAWS, agreement_with
 from plyzero.check.laws import GameTrace
 from plyzero.check.violations import GAME_LAWS, GameLaws, find_violation, laws_of, play_until_violation
 from plyzero.errors import UserError
+from plyzero.kits.adapters import native_game
 from plyzero.kits.adapters.native_game import NativeGame
-from plyzero.rules import native_game
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game, Outcome
 from plyzero.run.replay import check_rules

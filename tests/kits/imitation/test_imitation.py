@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from plyzero.errors import UserError
+from plyzero.kits.imitation import learning as imitation_module
 from plyzero.kits.imitation.learning import (
     TARGETS,
     Imitated,
@@ -33,7 +34,6 @@ from plyzero.run.models import list_models, read_model
 from plyzero.run.records import Games
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.settings import Settings
-from plyzero.trainer import imitation as imitation_module
 from plyzero.trainer import learner
 from plyzero.trainer.export import with_metadata
 from plyzero.trainer.loop import Trainer

@@ -14,12 +14,11 @@ import pytest
 
 from plyzero.kits.arena.entrants import Entrant
 from plyzero.kits.arena.ladder import LADDER, TABLE, Limits, PairResult, open_ladder
-from plyzero.kits.web import run_games, run_state
+from plyzero.kits.web import curves, run_games, run_state
 from plyzero.kits.web.opponents import Opponents
 from plyzero.kits.web.run_games import NewestGames
 from plyzero.kits.web.run_state import REFRESH_SECONDS, RunView
 from plyzero.kits.web.server import make_app
-from plyzero.ops import curves
 from plyzero.play.ratings import MatchResult, wilson_interval
 from plyzero.rules.notation import play_named
 from plyzero.run.directory import Run, read_run
