@@ -308,7 +308,7 @@ def test_every_game_that_the_project_installs_can_be_loaded():
     project = tomllib.loads((toys.ROOT / "pyproject.toml").read_text())
     assert installed_games().keys() >= project["project"]["entry-points"]["plyzero.games"].keys()
     for name, target in project["project"]["entry-points"]["plyzero.games"].items():
-        assert name.replace("-", "_") == type(load_game(target).start).__module__.removeprefix("games.")
+        assert name.replace("-", "_") == type(load_game(target).start).__module__.removeprefix("plyzero.games.")
 
 
 def test_the_shipped_games_are_installed_with_a_line_about_each():

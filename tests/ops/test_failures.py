@@ -9,7 +9,7 @@ import pytest
 from plyzero.errors import UserError
 from plyzero.ops.failures import describe_error, describe_log
 from plyzero.rules.board import grid
-from plyzero.rules.catalog import ROOT, load_game, with_location
+from plyzero.rules.catalog import PACKAGE, load_game, with_location
 from tests.helpers import toys
 
 GAME = load_game("tests.helpers.toys:Written")
@@ -18,7 +18,7 @@ CHECK = "; to test the rules: plyzero check tests.helpers.toys:Written"
 
 def log_of(file: str, error: str = "ValueError: no") -> str:
     """The end of a log whose last call was in `file`."""
-    frames = [(f"{ROOT}/plyzero/search/slots.py", 7, "run"), (file, 12, "play"), (copy.__file__, 9, "copy")]
+    frames = [(f"{PACKAGE}/search/slots.py", 7, "run"), (file, 12, "play"), (copy.__file__, 9, "copy")]
     calls = "".join(f'  File "{name}", line {line}, in {where}\n    code\n    ^^^^\n' for name, line, where in frames)
     return f"12:00 INFO trainer: step 7\nTraceback (most recent call last):\n{calls}{error}\n"
 
@@ -42,9 +42,9 @@ def test_an_error_in_the_rules_names_file_and_line_and_how_to_test_them():
     ("log", "code", "said"),
     [
         (log_of("/home/me/my_net.py"), 1, "ValueError: no, in /home/me/my_net.py, line 12 (play)"),
-        (log_of(f"{ROOT}/trainer/loop.py"), 1, "ValueError: no"),
+        (log_of(f"{PACKAGE}/trainer/loop.py"), 1, "ValueError: no"),
         (log_of("/opt/other/lib/python3.12/site-packages/typer/core.py"), 1, "ValueError: no"),
-        (log_of(f"{ROOT}/plyzero/files.py", "OSError: [Errno 5] Input/output error"), 1, "OSError: [Errno 5] Input/"),
+        (log_of(f"{PACKAGE}/files.py", "OSError: [Errno 5] Input/output error"), 1, "OSError: [Errno 5] Input/"),
         ("plyzero: the run already has a trainer\n", 2, "the run already has a trainer"),
         ("12:00 INFO step 7\n", -15, "it was killed by SIGTERM"),
         ("12:00 INFO step 7\n", -9, "it was killed by SIGKILL, most often because the machine ran out of memory"),
