@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plyzero.check.violations import GameLaws
     from plyzero.errors import UserError
-    from plyzero.kits.adapters.native_game import NativeGame
+    from plyzero.kits.adapters.native_game import NativeGame  # type checkers read no entry points
     from plyzero.ops.training import train
     from plyzero.play.agents import Agent
     from plyzero.play.match import play_match
@@ -57,13 +57,15 @@ _MODULES = {
     "plyzero.rules.chance": ["played", "rolled"],
     "plyzero.rules.compiled_game": ["CompiledGame", "Record", "kernel"],
     "plyzero.rules.game": ["DRAW", "ONGOING", "Game", "IllegalActionError", "Outcome"],
-    "plyzero.kits.adapters.native_game": ["NativeGame"],
     "plyzero.rules.symmetry": ["Symmetry", "mirror_columns", "turns_and_mirrors"],
     "plyzero.run.records": ["Games"],
     "plyzero.run.replay": ["read_games"],
     "plyzero.search.evaluators": ["Evaluation", "EvaluationBatch"],
     "plyzero.settings": ["SearchSettings", "Settings"],
 }
+
+NAMES = "plyzero.names"
+"""The entry-point group of the public names that kits bring: a name of `__all__` -> the object."""
 
 __all__ = [
     "DRAW",
@@ -111,4 +113,8 @@ def __getattr__(name: str) -> Any:
     for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(module), name)
+    if name in __all__:  # a kit brings it
+        extensions = import_module("plyzero.extensions")
+        if entry := extensions.find_extensions(NAMES).get(name):
+            return extensions.load_extension(entry, f"plyzero.{name}")
     raise AttributeError(f"module 'plyzero' has no attribute {name!r}")

@@ -47,7 +47,7 @@ PARTS = {
 """Folders within a folder, which follow its rule."""
 
 
-UNPICKLE = ("plyzero.rules.machine_code", "plyzero.rules.catalog", "plyzero.ops.training")
+UNPICKLE = ("plyzero.rules.machine_code", "plyzero.rules.user_modules", "plyzero.ops.training")
 """Modules that read pickles, from files that are not on the volume."""
 
 
@@ -128,7 +128,7 @@ def kit_of(folder: str) -> str:
 def may_import(folder: str, found: Import) -> bool:
     """Return whether a module of `folder` may import what it imports."""
     other = folder_of(found.module)
-    if other == folder or not ours(found.module) or found.module == "plyzero.errors":
+    if other == folder or not ours(found.module) or found.module in ("plyzero.errors", "plyzero.extensions"):
         return True
     if kit_of(other):
         return kit_of(other) in KITS.get(kit_of(folder), ())

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from plyzero.errors import UserError
 from plyzero.network.onnx_network import cpu_flags
-from plyzero.rules.catalog import load_object
+from plyzero.rules.user_modules import load_object
 from plyzero.run.directory import KEY, Run
 from plyzero.settings import TrainerSettings
 from plyzero.trainer.loss import BatchTensors, Loss, Losses, board_loss, score_loss, to_device

@@ -13,8 +13,8 @@ from torch.onnx import is_in_onnx_export
 
 from plyzero.errors import UserError
 from plyzero.ops.sizes import EDGE_PLANES, HEAD_PLANES, check_sizes
-from plyzero.rules.catalog import load_object
 from plyzero.rules.game import Game
+from plyzero.rules.user_modules import load_object
 from plyzero.settings import NetworkSettings, Settings
 
 

@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from plyzero.errors import UserError, shown
 from plyzero.ops.sizes import check_sizes
-from plyzero.rules.catalog import GameSpec, load_object
+from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
+from plyzero.rules.user_modules import load_object
 from plyzero.settings import Settings
 from plyzero.trainer.export import export
 from plyzero.trainer.loss import Loss, Losses

@@ -9,7 +9,7 @@ import numpy as np
 
 from plyzero.check.laws import Law, LawBrokenError, evenly_spaced, observation_bytes, register, state_of
 from plyzero.check.sampling import RulesFailedError, Sample, SamplePosition
-from plyzero.check.wording import advice_against_long_games, is_adapted, name_of, shown_moves
+from plyzero.check.wording import advice_against_long_games, name_of, shown_moves
 from plyzero.rules.chance import chances_of, possible_moves
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.notation import action_names
@@ -61,7 +61,7 @@ def both_players_move(sample: Sample) -> None:
 @register(SAMPLE_LAWS)
 def equal_observations_equal_futures(sample: Sample) -> None:
     """Positions with equal observations have the same future, so the network can tell different positions apart."""
-    what = "the board that the network sees" if is_adapted(sample.start) else "observe()"
+    what = "the board that the network sees" if sample.start.is_adapted else "observe()"
     message = f"have equal observations, but different futures, so {what} omits something or a rule is wrong"
     expect_equal_futures(sample, observation_bytes, relative=True, message=message)
 

@@ -16,7 +16,6 @@ from plyzero.check.laws import evenly_spaced, symmetries_of_start
 from plyzero.check.point_of_view import absolute_view
 from plyzero.check.sample_laws import winner
 from plyzero.check.sampling import Sample, extent_of
-from plyzero.check.wording import is_adapted
 from plyzero.rules.board import glyph
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, board_of
@@ -132,7 +131,7 @@ def warnings(sample: Sample) -> Iterator[str]:
         yield (
             f"a game in which both players move to and fro is not over after max_plies = {start.max_plies} plies. "
             "Self-play stops such games and does not learn from their result"
-        ) + OWN_LIMIT * (not is_adapted(start))
+        ) + OWN_LIMIT * (not start.is_adapted)
     if view := absolute_view(played):
         yield view
     seen = [position for game in played for position in game.positions]
@@ -216,7 +215,7 @@ def advice(start: Game, positions: Sequence[Game], symmetries: tuple[int, int]) 
     positions:  unfinished positions of random games.
     symmetries: as in Survey.
     """
-    if is_adapted(start):  # plyzero declares what there is to declare
+    if start.is_adapted:  # plyzero declares what there is to declare
         return []
     found = []
     binary = all(np.isin(position.observe(), (0, 1)).all() for position in positions[:500])

@@ -19,11 +19,10 @@ from plyzero.check.sampling import NEAR_POSITIONS, Extent, RulesFailedError, Sam
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS
 from plyzero.check.wording import names_of, shown_moves
 from plyzero.errors import UserError
-from plyzero.kits.adapters.native_game import NativeGame
-from plyzero.rules.catalog import own_frames
 from plyzero.rules.chance import is_chance, possible_moves, rolls_endlessly
-from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.compiled_game import CompiledGame, ForeignGame
 from plyzero.rules.game import Game
+from plyzero.rules.user_errors import own_frames
 
 INTERPRETED_PART: Final = 16
 """COMPILED_LAWS run the rules as plain Python, which is slow, so they are tried on one of this many positions."""
@@ -117,12 +116,18 @@ def find_violation(
 
 
 def laws_of(start: Game) -> list[Law]:
-    """Return the laws of a game: some are of compiled or native games, some of games with dice; none is waived."""
-    native, compiled = isinstance(start, NativeGame), isinstance(start, CompiledGame)
-    without = [law for law in COMPILED_LAWS if not compiled or native != (law.check is state_has_all)]
-    without += [] if start.num_chances else [*CHANCE_LAWS, *CHANCE_SAMPLE_LAWS]
-    without += [] if start.final_planes else FINAL_BOARD_LAWS
-    without += TEXT_LAWS if type(start).from_text is Game.from_text else []
+    """Return the laws of a game: some are for compiled or foreign games, some for games with dice; none is waived."""
+    without = list[Law]()
+    for law in COMPILED_LAWS:
+        needs_library = law.check is state_has_all
+        if not isinstance(start, CompiledGame) or needs_library != isinstance(start, ForeignGame):
+            without.append(law)
+    if not start.num_chances:
+        without += [*CHANCE_LAWS, *CHANCE_SAMPLE_LAWS]
+    if not start.final_planes:
+        without += FINAL_BOARD_LAWS
+    if type(start).from_text is Game.from_text:
+        without += TEXT_LAWS
     return [law for law in ALL_LAWS if law not in without and law.name not in start.waived_laws]
 
 

@@ -18,20 +18,15 @@ SHOWN_MOVES: Final = 10
 
 def advice_against_long_games(position: Game, law: str, *, repeats: bool) -> str:
     """Return what to do about a game that is longer than max_plies; `repeats`: whether a position has come again."""
-    if is_adapted(position):
+    if position.is_adapted:
         return f"such games are cut off, and training leaves them out; to test the other laws, use --skip {law}"
     first = "positions repeat, so no max_plies is enough: " if repeats else "raise max_plies if all games end, or "
     return f"{first}end the game in outcome() and show the counter in observe(), or use --skip {law}"
 
 
-def is_adapted(position: Game) -> bool:
-    """Return whether a game is one of another toolkit, which its user cannot change."""
-    return any(each.__module__.startswith("plyzero.kits.adapters") for each in type(position).__mro__)
-
-
 def whose_fault(position: Game, law: str) -> str:
     """Return, as the end of a sentence, that plyzero and not the game has broken `law`; "" if the rules may have."""
-    if not is_adapted(position) or law not in KEPT_BY_ADAPTERS:
+    if not position.is_adapted or law not in KEPT_BY_ADAPTERS:
         return ""
     return "; this law is kept by plyzero, not by the rules of the game: it is a mistake of plyzero, please report it"
 

@@ -129,7 +129,7 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     except SystemExit as error:
-        from plyzero.rules.catalog import own_frames, with_location
+        from plyzero.rules.user_errors import own_frames, with_location
 
         if not own_frames(error):
             raise

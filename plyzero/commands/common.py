@@ -353,7 +353,7 @@ def playing(game: GameSpec, *, may_print: bool = False) -> Iterator[TextIO]:
     except (UserError, FailedError, MemoryError, EOFError):
         raise
     except (Exception, SystemExit) as error:
-        from plyzero.rules.catalog import own_frames, with_location
+        from plyzero.rules.user_errors import own_frames, with_location
 
         if (
             game.is_included

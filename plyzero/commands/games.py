@@ -65,9 +65,9 @@ def check(
     from plyzero.check.survey import survey, warnings_of_results
     from plyzero.check.violations import PLAYING, RULES_ANSWER, find_violation, laws_of
     from plyzero.check.wording import whose_fault
-    from plyzero.kits.adapters.native_game import NativeGame
     from plyzero.machine import usable_cores
     from plyzero.ops.sizes import describe_sizes
+    from plyzero.rules.compiled_game import ForeignGame
     from plyzero.run.configuration import preset_for, unmet_requirements
     from plyzero.settings import Settings
 
@@ -111,7 +111,7 @@ def check(
             return not find(sample=guarded) and bool(survey(checked, sample=guarded))
 
         broken = None
-        if not isinstance(spec.start, NativeGame) or not spec.start.tried(is_clean):
+        if not isinstance(spec.start, ForeignGame) or not spec.start.tried(is_clean):
             broken = find(sample=sample, on_progress=on_progress, on_violation=show_first, on_games=show_results)
         if broken:
             if broken not in first:

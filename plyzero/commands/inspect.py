@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from plyzero.ops.status import Process, Snapshot
+    from plyzero.rules.catalog import GameSource
     from plyzero.run.liveness import Liveness
     from plyzero.run.segments import SegmentName
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def list_games() -> None:
     """List the installed games, the bundled bots and the games of OpenSpiel."""
     from plyzero.play.bundled_bots import list_cards
-    from plyzero.rules.catalog import OPENSPIEL, installed_games, openspiel
+    from plyzero.rules.catalog import game_sources, installed_games
 
     table = make_table("game", "description")
     for name, description in installed_games().items():
@@ -38,16 +39,24 @@ def list_games() -> None:
     print()
     make_console().print(bots)
     print()
-    try:
-        found = openspiel().playable_games()
-    except UserError as missing:
-        print(f"Games such as {OPENSPIEL}hex(board_size=7): {missing}")
-    else:
-        games = make_table("game of OpenSpiel", "parameters and their defaults")
-        for name, defaults in found.items():
-            games.add_row(OPENSPIEL + name, ", ".join(f"{key}={value!r}" for key, value in defaults.items()))
-        make_console().print(games)
+    for prefix, source in game_sources().items():
+        _list_games_of(prefix, source)
     print("\nA game of your own is my_module:MyGame, found from the current directory.")
+
+
+def _list_games_of(prefix: str, source: GameSource) -> None:
+    """Print the games of another toolkit, or what installs it; nothing if it has no list of games."""
+    try:
+        found = source.playable_games()
+    except UserError as missing:
+        print(f"Games such as {prefix}:{source.example}: {missing}")
+        return
+    if not found:
+        return
+    games = make_table(f"game of {source.toolkit}", "parameters and their defaults")
+    for name, defaults in found.items():
+        games.add_row(f"{prefix}:{name}", ", ".join(f"{key}={value!r}" for key, value in defaults.items()))
+    make_console().print(games)
 
 
 def status(

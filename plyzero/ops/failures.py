@@ -12,7 +12,8 @@ from itertools import takewhile
 from traceback import FrameSummary, extract_tb
 
 from plyzero.errors import plain
-from plyzero.rules.catalog import PACKAGE, GameSpec, is_own, is_toolkit
+from plyzero.rules.catalog import GameSpec
+from plyzero.rules.user_errors import PACKAGE, is_own, is_toolkit
 
 
 def describe_error(error: BaseException, game: GameSpec) -> str:

@@ -19,8 +19,9 @@ from plyzero.ops.rating import Rater, Rating, only_rater
 from plyzero.ops.sizes import check_sizes
 from plyzero.ops.supervisor import Report
 from plyzero.play.players import Bot
-from plyzero.rules.catalog import MAIN, NOTEBOOK, load_game
+from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game
+from plyzero.rules.user_modules import MAIN, NOTEBOOK
 from plyzero.run.budget import share_used
 from plyzero.run.directory import Run, open_or_create_run
 from plyzero.run.metrics import number

@@ -21,8 +21,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from plyzero.errors import UserError, plain, shown
-from plyzero.rules.catalog import with_location
 from plyzero.rules.game import Game
+from plyzero.rules.user_errors import with_location
 from plyzero.threads import Thread
 
 LOOK_SECONDS: Final = 0.1

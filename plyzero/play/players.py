@@ -33,9 +33,10 @@ from plyzero.play.clock import (
 from plyzero.play.ratings import MatchResult
 from plyzero.play.rule_based import AlphaBeta, Greedy
 from plyzero.play.strength import UNKNOWN, Strength, of_level, strength_of
-from plyzero.rules.catalog import GameSpec, create, load_game, load_object, parse_parameters
+from plyzero.rules.catalog import GameSpec, load_game, parse_parameters
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
+from plyzero.rules.user_modules import create, load_object
 from plyzero.run.configuration import change_search
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Rollouts, find_fault
 from plyzero.search.slots import SearchResult, SearchSlots, search

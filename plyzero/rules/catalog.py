@@ -1,65 +1,71 @@
-"""The catalog of games: finds a game by name, be it installed, a class of your own, or a game of OpenSpiel."""
+"""The catalog of games: finds a game by its name, or names one that is given by its class.
+
+```
+connect-four                  an installed game: entry-point group plyzero.games
+my_module:MyGame              a class of your own, found from the current directory
+openspiel:hex                 a game of another toolkit: entry-point group plyzero.game_sources
+openspiel:hex(board_size=7)   any of these with parameters of its class
+```
+"""
 
 from __future__ import annotations
 
 import ast
 import difflib
-import importlib
-import importlib.util
 import inspect
-import math
 import os
 import re
-import sys
-import sysconfig
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import entry_points
-from itertools import takewhile
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, TypeVar
+from typing import Final
 
-import numpy as np
-
-from plyzero.errors import UserError, install_command, plain, shown
-from plyzero.rules.chance import first_decision
+from plyzero.errors import UserError, plain, shown
+from plyzero.extensions import find_extensions, load_extension
+from plyzero.rules.declarations import check_declarations
 from plyzero.rules.game import Game
-from plyzero.rules.symmetry import Symmetry
-
-ENTRY_POINT_GROUP = "plyzero.games"
-"""The entry-point group under which packages, plyzero's own included, install games."""
-
-MAIN: Final = "__main__"
-"""The module of classes that were made in a notebook, or in the script that runs."""
-
-NOTEBOOK: Final = "NOTEBOOK_OF_PLYZERO"
-"""The environment variable by which a notebook gives its processes the classes that were made in it, in a file."""
-
-OPENSPIEL: Final = "openspiel:"
-"""Prefix of the names of OpenSpiel's games."""
-
-ALPHA_ZERO_GENERAL: Final = "azg:"
-"""Prefix of the names of games that were written for alpha-zero-general."""
-
-PACKAGE: Final = Path(__file__).parents[1]
-TEMPLATE: Final = str(PACKAGE / "check" / "template")
-"""The template of a user's own game, whose files count as the user's."""
-
-TOOLKIT: Final = os.path.join(PACKAGE, "")
-GAMES: Final = os.path.join(PACKAGE, "games", "")
-LIBRARIES: Final = (
-    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-    "<frozen",
+from plyzero.rules.user_errors import with_location
+from plyzero.rules.user_modules import (
+    MAIN,
+    NOTEBOOK,
+    create,
+    import_module,
+    module_of_class,
+    module_of_notebook,
+    returning,
 )
-"""Prefixes of the paths of the toolkit's files, of the rules among them, and of those of Python and of packages."""
+
+ENTRY_POINT_GROUP: Final = "plyzero.games"
+"""The entry-point group under which packages, plyzero's own included, install games: name -> class."""
+
+SOURCES: Final = "plyzero.game_sources"
+"""The entry-point group of games of other toolkits: the prefix of their names -> a GameSource."""
+
+NAME: Final = re.compile(r"\s*([\w-]+|(?:\w+:)?[\w.]*\w:\w+)\s*(?:\(.*\))?\s*")
+"""Pattern of the name of a game: NAME, MODULE:CLASS or PREFIX:MODULE:CLASS, with or without parameters."""
 
 UNQUOTED: Final = re.compile(r"(?<==)(?!(?:[-+.\d]+(?:e[-+]?\d+)?|True|False|None) *[,)])[^\s,()'\"=\[{][^\s,()'\"=]*")
 """Pattern of a value of a parameter, as OpenSpiel writes it, or `module:function`, that Python does not read."""
 
-T = TypeVar("T")
+
+@dataclass(frozen=True)
+class GameSource:
+    """Games of another toolkit.
+
+    toolkit:        its name for people, such as `OpenSpiel`.
+    example:        a game of it with parameters, without the prefix: `hex(board_size=7)`.
+    game_class:     returns the class of a game by its name, without the prefix and the parameters. Raises UserError if
+                    there is no such game, if plyzero cannot play it, or if the toolkit is not installed.
+    playable_games: returns the parameters, with their defaults, of every game that plyzero can play, by its name as
+                    above; nothing if the toolkit has no list of games. Raises UserError if it is not installed.
+    """
+
+    toolkit: str
+    example: str
+    game_class: Callable[[str], type[Game]]
+    playable_games: Callable[[], Mapping[str, Mapping[str, object]]]
 
 
 @dataclass(frozen=True)
@@ -120,37 +126,28 @@ class GameSpec:
         return parse_parameters(self.name).get(name, known.default) if known else None
 
 
-@contextmanager
-def _returning() -> Iterator[None]:
-    """Return to the current directory, which a user's code may leave, so that names of files mean what they meant."""
-    before = os.getcwd()
-    try:
-        yield
-    finally:
-        os.chdir(before)
-
-
-@_returning()
+@returning()
 def load_game(game: str | type[Game]) -> GameSpec:
     """Return a game by its class, or by its name: `othello(size=6)`, `my_module:MyGame`, `openspiel:hex(board_size=7)`.
 
     Raises UserError with the closest names if there is no such game, and with the reason if its class is unusable.
     """
     text = game if isinstance(game, str) else _name_of(game)
-    match = re.fullmatch(r"\s*([\w-]+|(?:azg:)?[\w.]*\w:\w+)\s*(?:\(.*\))?\s*", text)
-    if not match:
+    match = NAME.fullmatch(text)
+    target = match[1] if match else ""
+    source = _source_of(target)
+    if not match or (target.count(":") > 1 and not source):
         expected = "expected a game such as connect-four, othello(size=6) or my_module:MyGame"
         raise UserError(f"{expected}, got {shown(text)}{_offer(text)}")
-    target = match[1]
-    cls = _import_class(target) if isinstance(game, str) else _usable(target, game)
-    parameters = parse_parameters(text, unquoted=target.startswith((OPENSPIEL, ALPHA_ZERO_GENERAL)))
+    cls = _find_class(target, source) if isinstance(game, str) else _usable(target, game)
+    parameters = parse_parameters(text, unquoted=source is not None)
     known = inspect.signature(cls).parameters
     for key in parameters:
         if key not in known:
             raise UserError(f"{target} has no parameter {key!r}; it has: {', '.join(known) or 'none'}")
     start = create(text, cls, parameters)
     try:
-        _check_declarations(target, start)
+        check_declarations(target, start)
     except UserError:
         raise
     except (Exception, SystemExit) as error:
@@ -160,121 +157,62 @@ def load_game(game: str | type[Game]) -> GameSpec:
     return GameSpec(target + suffix, start)
 
 
-@_returning()
-def create(text: str, cls: Callable[..., T], parameters: Mapping[str, object]) -> T:
-    """Return an object of a user's class, which `text` names. Raises UserError with the error of its constructor."""
-    try:
-        return cls(**parameters)
-    except (UserError, ValueError) as error:  # its own message, about a parameter or a file
-        raise UserError(f"cannot create {text}: {error}") from error
-    except (Exception, SystemExit) as error:
-        raise UserError(f"cannot create {text}: {with_location(error)}") from error
-
-
 def installed_games() -> dict[str, str]:
     """Return a one-line description of every installed game, by name and in the order of the names."""
-    entries = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name)
-    return {entry.name: (inspect.getdoc(entry.load()) or "").partition("\n")[0] for entry in entries}
+    found = find_extensions(ENTRY_POINT_GROUP)
+    return {name: (inspect.getdoc(entry.load()) or "").partition("\n")[0] for name, entry in found.items()}
 
 
-def import_module(name: str, form: str = "MODULE:CLASS, such as my_module:MyGame") -> ModuleType:
-    """Return the module `name`, found from the current directory or installed; `form` is what a message expects.
+def game_sources() -> dict[str, GameSource]:
+    """Return every installed source of games by the prefix of their names, such as `openspiel`."""
+    return {prefix: _load_source(entry) for prefix, entry in find_extensions(SOURCES).items()}
 
-    Raises UserError if there is none, if it raises an error, or if it lies in a run directory: the right to write to a
-    volume must not include running code on the machines that use it.
-    """
-    if name.endswith(".py"):
-        raise UserError(f"expected the name of a module, such as {name.removesuffix('.py')}, got {shown(name)}")
-    _refuse_run_directory(name, Path())
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # the current directory first, so that it wins over installed modules
-    top = name.partition(".")[0]
+
+def _source_of(target: str) -> GameSource | None:
+    """Return the source whose prefix begins `target`; None if there is none."""
+    prefix, colon, _ = target.partition(":")
+    entry = find_extensions(SOURCES).get(prefix) if colon else None
+    return _load_source(entry) if entry else None
+
+
+def _load_source(entry: EntryPoint) -> GameSource:
+    source: GameSource = load_extension(entry, f"a game {entry.name}:NAME")
+    return source
+
+
+def _find_class(target: str, source: GameSource | None) -> type[Game]:
+    """Return the class of the game `target`, which is one of `source` if there is one."""
+    module_name, colon, class_name = target.partition(":")
+    if source:
+        return source.game_class(class_name)
+    if colon:
+        return _usable(target, _class_in_module(target, module_name, class_name))
+    return _usable(target, _installed_class(target))
+
+
+def _class_in_module(target: str, module_name: str, class_name: str) -> object:
+    if module_name.endswith(".py"):
+        raise UserError(f"expected MODULE:CLASS, without .py, got {shown(target)}{_offer(target)}")
+    is_of_notebook = module_name == MAIN and NOTEBOOK in os.environ
+    module = module_of_notebook() if is_of_notebook else import_module(module_name)
+    if not hasattr(module, class_name):
+        games = _games_in(module)
+        hint = f"; its games: {', '.join(games)}" if games else ""
+        raise UserError(f"module {module_name!r} has no class {class_name!r}{hint}")
+    found: object = getattr(module, class_name)
+    return found
+
+
+def _installed_class(name: str) -> object:
+    entries = find_extensions(ENTRY_POINT_GROUP)
+    if name not in entries:
+        closest = difflib.get_close_matches(name, entries, n=3, cutoff=0.4) or sorted(entries)
+        hint = f"; the closest names: {', '.join(closest)}. For your own game also name the class: my_module:MyGame"
+        raise UserError(f"{name!r} is not an installed game{_offer(name) or hint}")
     try:
-        spec = importlib.util.find_spec(top)
-    except (ImportError, ValueError):  # reported by the import
-        spec = None
-    for place in (spec and spec.has_location and spec.origin, *((spec and spec.submodule_search_locations) or ())):
-        if place:
-            _refuse_run_directory(name, Path(place).parent)
-    try:
-        return importlib.import_module(name)
-    except (Exception, SystemExit) as error:
-        if isinstance(error, ModuleNotFoundError) and error.name == top:
-            raise UserError(f"there is no module {name!r} in this directory; the form is {form}") from error
-        raise UserError(f"cannot import {name}: {with_location(error)}") from error
-
-
-@_returning()
-def load_object(text: str) -> Any:
-    """Return the class or function named by `text`, such as `my_net:MyNet`, of a module that is found as games are.
-
-    Raises UserError if the module cannot be imported or has no such name.
-    """
-    module_name, _, name = text.partition(":")
-    module = sys.modules.get(module_name) or import_module(module_name, "MODULE:CLASS or MODULE:FUNCTION")
-    if not hasattr(module, name):
-        raise UserError(f"module {module_name!r} has no class or function {name!r}")
-    return getattr(module, name)
-
-
-def _refuse_run_directory(name: str, directory: Path) -> None:
-    """Raise UserError if `directory` is in a run directory, directly or through a link."""
-    for path in {directory.absolute(), directory.resolve()}:
-        for parent in (path, *path.parents):
-            if os.path.exists(parent / "run.toml"):
-                raise UserError(
-                    f"the module {name!r} is not imported, because {path} is in the run directory {parent}, and "
-                    "others may write to a run: keep the rules in a directory of their own, and start plyzero there"
-                )
-
-
-def openspiel() -> ModuleType:
-    """Return the module of OpenSpiel's games, which imports OpenSpiel. Raises UserError if that is not installed."""
-    try:
-        from plyzero.kits.adapters import openspiel
+        return entries[name].load()
     except ImportError as error:
-        raise UserError(f"OpenSpiel is missing ({error}): {install_command('openspiel')}") from error
-    return openspiel
-
-
-def _import_class(target: str) -> type[Game]:
-    if target.startswith(OPENSPIEL):
-        found: type[Game] = openspiel().game_class(target.removeprefix(OPENSPIEL))
-        return found
-    if target.startswith(ALPHA_ZERO_GENERAL):
-        from plyzero.kits.adapters import alpha_zero_general
-
-        return alpha_zero_general.game_class(target)
-    if ":" in target:
-        module_name, _, class_name = target.partition(":")
-        if module_name.endswith(".py"):
-            raise UserError(f"expected MODULE:CLASS, without .py, got {shown(target)}{_offer(target)}")
-        module = _notebook() if module_name == MAIN and NOTEBOOK in os.environ else import_module(module_name)
-        if not hasattr(module, class_name):
-            games = _games_in(module)
-            hint = f"; its games: {', '.join(games)}" if games else ""
-            raise UserError(f"module {module_name!r} has no class {class_name!r}{hint}")
-        cls: object = getattr(module, class_name)
-    else:
-        entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
-        if target not in entries:
-            closest = difflib.get_close_matches(target, entries, n=3, cutoff=0.4) or sorted(entries)
-            hint = f"; the closest names: {', '.join(closest)}. For your own game also name the class: my_module:MyGame"
-            raise UserError(f"{target!r} is not an installed game{_offer(target) or hint}")
-        try:
-            cls = entries[target].load()
-        except ImportError as error:
-            raise UserError(f"cannot import {target}: {with_location(error)}") from error
-    return _usable(target, cls)
-
-
-def _notebook() -> ModuleType:
-    """Return the classes of the notebook that has started this process."""
-    import cloudpickle
-
-    module = ModuleType(MAIN)
-    vars(module).update(cloudpickle.loads(Path(os.environ[NOTEBOOK]).read_bytes()))
-    return module
+        raise UserError(f"cannot import {name}: {with_location(error)}") from error
 
 
 def _usable(target: str, cls: object) -> type[Game]:
@@ -291,14 +229,9 @@ def _name_of(cls: object) -> str:
     """Return the name of a game that is given by its class; its module is `__main__` if it was made in a notebook."""
     if not inspect.isclass(cls):
         raise UserError(f"expected a game by its name or its class, got {shown(cls)}")
-    module = cls.__module__
-    if module == MAIN:
-        script = sys.modules[MAIN]
-        spec, file = getattr(script, "__spec__", None), getattr(script, "__file__", None)
-        stem = Path(file or "").stem
-        module = spec.name if spec else stem if stem.isidentifier() else MAIN
-    name = f"{module}:{cls.__name__}"
-    return next((entry.name for entry in entry_points(group=ENTRY_POINT_GROUP) if entry.value == name), name)
+    name = f"{module_of_class(cls)}:{cls.__name__}"
+    installed = find_extensions(ENTRY_POINT_GROUP)
+    return next((entry.name for entry in installed.values() if entry.value == name), name)
 
 
 def _games_in(module: ModuleType) -> list[str]:
@@ -313,111 +246,9 @@ def _offer(text: str) -> str:
     if not re.fullmatch(r"\w+(\.\w+)*", module) or not Path(f"{module.replace('.', '/')}.py").is_file():
         return ""
     games = _games_in(import_module(module))
-    offered = [f"{module}:{game}" for game in games if name in ("", game)] or [f"{module}:{game}" for game in games]
+    named = [game for game in games if game == name]
+    offered = [f"{module}:{game}" for game in named or games]
     return f"; did you mean {' or '.join(offered)}?" if offered else ""
-
-
-def _check_declarations(target: str, start: Game) -> None:
-    """Raise UserError for mistakes in a class that would otherwise fail later, in a worker or in the trainer."""
-    for name in ("num_actions", "observation_shape", "max_plies", "to_play"):
-        if not hasattr(start, name):
-            raise UserError(f"{target} does not define {name}")
-    for name, least in (("num_actions", 1), ("max_plies", 1), ("num_chances", 0)):
-        number = getattr(start, name)
-        if not isinstance(number, int | np.integer) or not least <= number < 1 << 31:
-            raise UserError(f"{target}.{name}: expected a number from {least} on, got {shown(number)}")
-    declares_chances = hasattr(start, "State") or "num_chances" in vars(start)  # 0 if dice depend on a parameter
-    if not start.num_chances and not declares_chances and type(start).chances is not Game.chances:
-        raise UserError(f"{target} defines chances(), but num_chances is 0: give the number of different rolls")
-    if start.to_play not in (0, 1):
-        raise UserError(f"{target}.to_play: expected 0 or 1, got {shown(start.to_play)}")
-    shape = start.observation_shape
-    if (
-        not isinstance(shape, Sequence)
-        or len(shape) != 3
-        or not all(isinstance(size, int) and size > 0 for size in shape)
-    ):
-        raise UserError(f"{target}.observation_shape: expected (planes, rows, columns), got {shown(shape)}")
-    most = start.num_actions // (shape[1] * shape[2])
-    if not isinstance(start.policy_planes, int) or not 0 <= start.policy_planes <= most:
-        raise UserError(f"{target}.policy_planes: expected a number from 0 to {most}, got {shown(start.policy_planes)}")
-    try:
-        np.dtype(start.observation_dtype)
-    except TypeError as error:
-        raise UserError(
-            f"{target}.observation_dtype is {start.observation_dtype!r}, which is not a NumPy type"
-        ) from error
-    if not hasattr(start, "State"):  # the planes of a compiled game always have the declared shape
-        try:
-            decision = first_decision(start)
-        except (Exception, SystemExit) as error:
-            raise UserError(
-                f"cannot roll the dice at the start of {target}: {with_location(error)}; chances() has to return () "
-                "where a player moves"
-            ) from error
-        observation = decision.observe()
-        if observation is None:
-            raise UserError(f"{target}.observe() returns None; is a return missing?")
-        observed = np.shape(observation)
-        if observed != tuple(shape):
-            raise UserError(f"{target}.observe() returns shape {observed}, but observation_shape is {tuple(shape)}")
-    symmetries = start.symmetries()
-    if isinstance(symmetries, Symmetry):
-        raise UserError(f"{target}.symmetries() returns one Symmetry, expected a list of them: put it in [ ]")
-    for planes, actions in symmetries:
-        found, expected = (np.size(planes), np.size(actions)), (math.prod(shape), start.num_actions)
-        if found != expected:
-            raise UserError(
-                f"{target}.symmetries() permutes {found[0]} numbers of the observation and {found[1]} actions, but the "
-                f"game has {expected[0]} and {expected[1]}: symmetries(), observation_shape or num_actions is wrong. "
-                "symmetries() is optional"
-            )
-
-
-def failed_rules(position: Game, why: str) -> str:
-    """Return the sentence that reports a failure of the rules of `position`, with the command that tests them."""
-    name = f"{type(position).__module__}:{type(position).__qualname__}"
-    return f"{name} cannot be played: {why}; plyzero check {name} tests the rules"
-
-
-def check_not_over(position: Game) -> None:
-    """Raise UserError if the game is over in `position`, where no player has moved, or if the rules fail there."""
-    try:
-        over = position.outcome() is not None
-    except UserError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise UserError(failed_rules(position, with_location(error))) from error
-    if over:
-        raise UserError(failed_rules(position, "the game is over before any player has moved"))
-
-
-def own_frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """Return the calls in an error's traceback that are in a user's code: not in the toolkit, Python or a library."""
-    return [each for each in traceback.extract_tb(error.__traceback__) if is_own(each.filename)]
-
-
-def is_own(file: str) -> bool:
-    """Return whether a file of a traceback is a user's. Packages may be in another environment than this one."""
-    is_installed = not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
-    return file.startswith(TEMPLATE) or not (is_installed or is_toolkit(file) or file.startswith(LIBRARIES))
-
-
-def is_toolkit(file: str) -> bool:
-    """Return whether a file of a traceback is the toolkit's own, and not the rules of an included game."""
-    return file.startswith(TOOLKIT) and not file.startswith(GAMES)
-
-
-def with_location(error: BaseException) -> str:
-    """Return the type and message of an error in a user's code as one line, with the file and line that raised it.
-
-    A line of the toolkit is never named: it would tell a user nothing.
-    """
-    calls = traceback.extract_tb(error.__traceback__)[::-1]  # the innermost first
-    inner = takewhile(lambda call: not is_toolkit(call.filename), calls)
-    at = next(iter([*own_frames(error)[::-1], *inner]), None)
-    where = f" ({Path(at.filename).name}, line {at.lineno})" if at and not isinstance(error, SyntaxError) else ""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
 
 
 def parse_parameters(text: str, *, unquoted: bool = False) -> dict[str, object]:

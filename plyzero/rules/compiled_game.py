@@ -129,9 +129,9 @@ class CompiledGame(Game):
                 )
         if self.rule_functions["chances"] is not no_chances and not self.num_chances:
             raise TypeError(f"{type(self).__name__} has a rule chances, but num_chances is 0: give the number of rolls")
-        rule = self.rule_functions["score"]  # of a native game no_chances
-        wrong = (no_score,) if self.max_score else tuple({rule} - {no_score, no_chances})
-        if rule in wrong:
+        rule = self.rule_functions["score"]
+        is_known = rule is not no_chances  # which stands for the rules of a ForeignGame
+        if is_known and (rule is not no_score) != bool(self.max_score):
             raise TypeError(f"{type(self).__name__}: a compiled game with points has both a rule score and a max_score")
         self.state = np.zeros(self.State.itemsize, np.uint8)
         if "start" in self.rule_functions:
@@ -225,6 +225,22 @@ class CompiledGame(Game):
 
     def key(self) -> bytes:
         return self.state.tobytes()
+
+
+class ForeignGame(CompiledGame):
+    """A compiled game whose rules are machine code of another compiler.
+
+    Such rules may end the process, never return, or keep variables of their own, and they have no source in Python.
+    """
+
+    rule_functions = dict.fromkeys(RULE_NAMES[1:], no_chances)  # never called
+
+    def tried(self, is_clean: Callable[[Any], bool]) -> bool:
+        """Return what `is_clean` returns for this position in a child process; False if it raises.
+
+        Raises UserError with the rule that has ended that process, or has not returned, if one has.
+        """
+        raise NotImplementedError
 
 
 def compile_rules(name: str, functions: RuleFunctions, state: np.dtype[np.void], *, boundscheck: bool = False) -> Rules:

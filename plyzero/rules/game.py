@@ -133,6 +133,9 @@ class Game(ABC):
     """Laws of `plyzero check` that the game breaks on purpose, by name, each with the reason as a sentence, which
     `check` prints instead of checking the law."""
 
+    is_adapted: ClassVar[bool] = False
+    """Whether the rules are those of another toolkit, which the user of the game cannot change."""
+
     def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if version is not None:

@@ -19,7 +19,8 @@ from plyzero.errors import UserError, plain, shown
 from plyzero.files import read_file, write_file
 from plyzero.lines import decode
 from plyzero.pulse import pulse_file
-from plyzero.rules.catalog import GameSpec, check_not_over, load_game
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.user_errors import check_not_over
 from plyzero.run.configuration import PRESETS, parse_environment, parse_options, preset_for, resolve
 from plyzero.settings import Settings, with_new_names
 from plyzero.volumes import RemotePath, keeps_first

@@ -521,7 +521,7 @@ def test_a_sample_holds_short_lines_first_and_whole_games():
 
 
 def test_users_of_a_game_of_another_toolkit_are_not_told_to_change_it():
-    adapted = type("Chess", (NeverEnds,), {"__module__": "plyzero.kits.adapters.openspiel"})
+    adapted = type("Chess", (NeverEnds,), {"is_adapted": True})
     for make, is_told in ((NeverEnds, True), (adapted, False)):
         broken = find_violation(make)
         assert broken.law.name == "games_end"

@@ -9,7 +9,8 @@ import pytest
 from plyzero.errors import UserError
 from plyzero.ops.failures import describe_error, describe_log
 from plyzero.rules.board import grid
-from plyzero.rules.catalog import PACKAGE, load_game, with_location
+from plyzero.rules.catalog import load_game
+from plyzero.rules.user_errors import PACKAGE, with_location
 from tests.helpers import toys
 
 GAME = load_game("tests.helpers.toys:Written")

@@ -1,5 +1,6 @@
 """Kit adapters: games of other toolkits, and rules in a shared library. Extra openspiel.
 
+sources             the toolkits whose games have names: `openspiel:` and `azg:`
 native_game         NativeGame: rules as functions of a shared library, in C, C++ or Rust
 alpha_zero_general  games that were written for it as `azg:othello.OthelloGame:OthelloGame(n=6)`
 azg_boards          their boards as planes: every conversion of a board is here

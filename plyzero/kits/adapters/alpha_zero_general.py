@@ -32,10 +32,10 @@ from plyzero.kits.adapters.azg_trial import (
     turned,
 )
 from plyzero.rules.board import Board, grid, square_names
-from plyzero.rules.catalog import load_object
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.symmetry import Symmetry
 from plyzero.rules.trial import Trial, play_trial
+from plyzero.rules.user_modules import load_object
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +63,7 @@ class AzgGame(Game):
     _board:  theirs; the canonical board where moves are played on it; None before the roll of a setup.
     """
 
+    is_adapted = True
     azg_name: ClassVar[str]
     _game: ClassVar[Any]
     _calls: ClassVar[Calls]

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.rules.catalog import with_location
+from plyzero.rules.user_errors import with_location
 
 AS_ARRAY: Final = ("as_array", "to_array", "toArray", "board_to_array")
 """Methods of a board, or of the game, and functions of its module, that make an array of a board that is an object."""

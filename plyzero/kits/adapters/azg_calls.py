@@ -21,8 +21,8 @@ import numpy as np
 
 from plyzero.errors import shown
 from plyzero.kits.adapters.azg_boards import BadAnswerError, Part, View, copied, has_text
-from plyzero.rules.catalog import with_location
 from plyzero.rules.game import Outcome
+from plyzero.rules.user_errors import with_location
 
 CALL_SECONDS = 15.0
 """The processor time that a call may take while a game is tried, which does not depend on the load of the machine."""

@@ -30,7 +30,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError, plain
-from plyzero.rules.compiled_game import RULE_NAMES, SIGNATURES, CompiledGame, Rules, kernel, no_chances, no_score
+from plyzero.rules.compiled_game import RULE_NAMES, SIGNATURES, ForeignGame, Rules, kernel, no_chances, no_score
 from plyzero.rules.machine_code import Function, digest_of, keep_rule
 
 Library = Any  # a ctypes.CDLL, with the digest of its file
@@ -53,7 +53,7 @@ _loaded: dict[Path, Library] = {}
 _tried: set[tuple[Library, int]] = set()
 
 
-class NativeGame(CompiledGame):
+class NativeGame(ForeignGame):
     """A game whose rules are functions of a shared library, as in examples/native.
 
     `State` has the layout of the library's struct (`align=True` if that has gaps), with a field `to_play`.
@@ -61,8 +61,6 @@ class NativeGame(CompiledGame):
 
     library: str | Path
     """The path of the library, from the folder of the file that defines the class."""
-
-    rule_functions = dict.fromkeys(RULE_NAMES[1:], no_chances)  # nothing calls them: the library has the rules
 
     def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
         if own := [name for name in RULE_NAMES if name in vars(cls)]:

@@ -74,6 +74,7 @@ class OpenSpielGame(Game):
     of the class: a position has no more of its own than its state, since one is made at every simulation.
     """
 
+    is_adapted = True
     spiel_name: ClassVar[str]
     _view: ClassVar[_View]
     _symmetries: ClassVar[tuple[Symmetry, ...]]

@@ -20,8 +20,9 @@ from plyzero.errors import UserError, plain
 from plyzero.kits.arena.ladder import RESULTS, Pair, PairResult
 from plyzero.play.match import play_match, random_opening
 from plyzero.play.players import Bot, Player
-from plyzero.rules.catalog import GameSpec, load_game, with_location
+from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.notation import action_names
+from plyzero.rules.user_errors import with_location
 from plyzero.threads import start_thread
 
 if TYPE_CHECKING:

@@ -30,8 +30,9 @@ from plyzero.play.analysis import COLOURS as PLAYERS
 from plyzero.play.analysis import is_hopeless
 from plyzero.play.clock import NO_LIMIT, Clock
 from plyzero.play.players import Bot, Player
-from plyzero.rules.catalog import GameSpec, with_location
+from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import Game, board_of
+from plyzero.rules.user_errors import with_location
 
 
 class Engine:

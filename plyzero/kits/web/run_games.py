@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
-from plyzero.rules.catalog import GameSpec, load_game, with_location
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.user_errors import with_location
 from plyzero.run.directory import Run, RunDirectory
 from plyzero.run.json_games import games_to_json
 from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_segment

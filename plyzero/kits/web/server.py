@@ -45,8 +45,9 @@ from plyzero.kits.web.run_state import RunView
 from plyzero.kits.web.searches import Event, Report, Searches
 from plyzero.machine import usable_cores
 from plyzero.play.players import Bot
-from plyzero.rules.catalog import GameSpec, installed_games, load_game, with_location
+from plyzero.rules.catalog import GameSpec, installed_games, load_game
 from plyzero.rules.chance import first_decision, is_chance
+from plyzero.rules.user_errors import with_location
 from plyzero.run.directory import RunDirectory, open_run
 from plyzero.volume_errors import explain
 
