@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from plyzero.errors import UserError
 from plyzero.rules.counter_rng import random_bits
+from plyzero.rules.declarations import check_not_over, failed_rules
 from plyzero.rules.game import Game, find_score_fault
 from plyzero.rules.notation import read_starts
-from plyzero.rules.user_errors import check_not_over, failed_rules, with_location
+from plyzero.rules.user_errors import with_location
 from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, RESIGNED, Games, score_of
 from plyzero.search.evaluators import MAX_OBSERVATION, Evaluate, Evaluation, is_evaluable
 from plyzero.search.known_position import KnownPosition

@@ -14,9 +14,9 @@ from plyzero.play.ratings import MatchResult
 from plyzero.play.session import STARTED
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, roll_dice
+from plyzero.rules.declarations import check_not_over
 from plyzero.rules.game import Game, Outcome, outcome_code
 from plyzero.rules.notation import action_names
-from plyzero.rules.user_errors import check_not_over
 from plyzero.run.json_games import VERSION, WINNERS
 
 

@@ -10,7 +10,7 @@ symmetry        symmetries of a game, as permutations of the observation and of 
 board           the board that people see: cells, their names and pieces; as text and as a target of clicks
 board_svg       boards as SVG pictures
 catalog         games found by name: `othello(size=6)`, `my_module:MyGame`
-declarations    the declarations of a game, which must agree with each other
+declarations    checks of a game when it is loaded: its declarations, its first position
 user_modules    modules of a user, imported from the current directory
 user_errors     errors in a user's code: which frames are theirs, and what a message says
 notation        moves as names, and positions as the moves or the board that lead to them

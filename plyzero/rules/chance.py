@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.counter_rng import random_bits
-from plyzero.rules.game import Game
 
 MAX_ROLLS: Final = 1024
 """Largest number of rolls between two moves."""
@@ -24,7 +23,27 @@ ENDLESS_ROLLS: Final = f"after {MAX_ROLLS} rolls no player is to move: does play
 _NO_CHANCES: Final = np.zeros(0, np.float32)
 
 
-def chances_of(position: Game) -> NDArray[np.float32]:
+class Position(Protocol):
+    """The part of a plyzero.rules.game.Game that rolls and the names of moves need."""
+
+    num_chances: int
+
+    @property
+    def to_play(self) -> int: ...
+    def legal_actions(self) -> Sequence[int]: ...
+    def chances(self) -> Sequence[float]: ...
+    def outcome(self) -> object | None: ...
+    def play(self, action: int) -> Self: ...
+    def play_unchecked(self, action: int) -> Self: ...
+    def action_name(self, action: int) -> str: ...
+    def roll_name(self, roll: int) -> str: ...
+    def parse_action(self, text: str) -> int: ...
+
+
+P = TypeVar("P", bound=Position)
+
+
+def chances_of(position: Position) -> NDArray[np.float32]:
     """Return the probability of each roll, `[K]` float32; `[0]` where a player moves or the game is over."""
     if not position.num_chances or position.outcome() is not None:
         return _NO_CHANCES
@@ -32,35 +51,39 @@ def chances_of(position: Game) -> NDArray[np.float32]:
     return chances if chances.any() else _NO_CHANCES
 
 
-def is_chance(position: Game) -> bool:
+def is_chance(position: Position) -> bool:
     """Return whether chance moves next: not a player, and the game is not over."""
     return len(chances_of(position)) > 0
 
 
-def rolls_endlessly(positions: Sequence[Game]) -> bool:
+def rolls_endlessly(positions: Sequence[Position]) -> bool:
     """Return whether chance moves at each of the last MAX_ROLLS + 1 of `positions`, which follow each other."""
     return len(positions) > MAX_ROLLS and all(map(is_chance, positions[: -MAX_ROLLS - 2 : -1]))
 
 
-def possible_moves(position: Game) -> list[int]:
+def possible_moves(position: Position) -> list[int]:
     """Return what can be played next: the legal actions, or the rolls that are possible if chance moves."""
-    chances = chances_of(position)
-    return np.flatnonzero(chances).tolist() if len(chances) else [int(each) for each in position.legal_actions()]
+    return possible_rolls(position) or [int(each) for each in position.legal_actions()]
 
 
-def move_name(position: Game, move: int) -> str:
+def possible_rolls(position: Position) -> list[int]:
+    """Return the rolls that are possible in `position`; none where a player moves or the game is over."""
+    return np.flatnonzero(chances_of(position)).tolist()
+
+
+def move_name(position: Position, move: int) -> str:
     """Return the name of an action, or of a roll if chance moves in `position`."""
     return position.roll_name(move) if is_chance(position) else position.action_name(move)
 
 
-def parse_move(position: Game, text: str) -> int:
+def parse_move(position: Position, text: str) -> int:
     """Return the legal action, or the possible roll, whose name is `text`, ignoring case.
 
     Raises ValueError with what is expected if there is none.
     """
     if not is_chance(position):
         return position.parse_action(text)
-    names = {position.roll_name(roll).lower(): roll for roll in possible_moves(position)}
+    names = {position.roll_name(roll).lower(): roll for roll in possible_rolls(position)}
     wanted = text.strip().lower()
     if wanted not in names:
         raise ValueError(f"expected a roll, one of {' '.join(names)}, got {text.strip()!r}")
@@ -96,7 +119,7 @@ def roll_random(seed: np.uint64, opening_plies: int, ply: int, number: int) -> f
     return random_bits(seed, first + MAX_ROLLS * ply + number) / 2**32
 
 
-def rolled(position: Game, rng: np.random.Generator) -> Game:
+def rolled(position: P, rng: np.random.Generator) -> P:
     """Return the position at which a player moves or the game is over: `position`, after all rolls that come before.
 
     The rolls are sampled by `rng`. A game without dice returns `position` itself and leaves `rng` alone.
@@ -104,17 +127,17 @@ def rolled(position: Game, rng: np.random.Generator) -> Game:
     return roll_dice(position, rng)[0]
 
 
-def played(position: Game, action: int, rng: np.random.Generator) -> Game:
+def played(position: P, action: int, rng: np.random.Generator) -> P:
     """Return the position after `action`, which must be legal, and after the rolls that follow, sampled by `rng`."""
     return rolled(position.play(action), rng)
 
 
-def roll_dice(position: Game, rng: np.random.Generator) -> tuple[Game, list[int]]:
+def roll_dice(position: P, rng: np.random.Generator) -> tuple[P, list[int]]:
     """Return what `rolled` returns, and the rolls."""
     return roll_on(position, lambda number: rng.random())
 
 
-def roll_on(position: Game, random: Callable[[int], float]) -> tuple[Game, list[int]]:
+def roll_on(position: P, random: Callable[[int], float]) -> tuple[P, list[int]]:
     """Return the first position from `position` on at which chance does not move, and the rolls that lead there.
 
     random: returns the random number of the roll with a number, 0, 1, 2, ...
@@ -129,12 +152,12 @@ def roll_on(position: Game, random: Callable[[int], float]) -> tuple[Game, list[
     return position, rolls
 
 
-def first_decision(start: Game) -> Game:
+def first_decision(start: P) -> P:
     """Return the first position of a game at which a player moves: `start`, or after it one and the same roll."""
     return rolled(start, np.random.default_rng(0))
 
 
-def replay_game(start: Game, game: np.void, actions: Iterable[int]) -> Iterator[tuple[Game, list[int]]]:
+def replay_game(start: P, game: np.void, actions: Iterable[int]) -> Iterator[tuple[P, list[int]]]:
     """Yield the positions of a recorded game at which a player moved, and its final one, each with the rolls before it.
 
     start:   the initial position.
@@ -143,6 +166,8 @@ def replay_game(start: Game, game: np.void, actions: Iterable[int]) -> Iterator[
     """
     position = start
     for ply, action in enumerate((None, *actions)):
-        position = position if action is None else position.play_unchecked(action)
-        position, rolls = roll_on(position, partial(roll_random, game["seed"], int(game["opening_plies"]), ply))
+        if action is not None:
+            position = position.play_unchecked(action)
+        random = partial(roll_random, game["seed"], int(game["opening_plies"]), ply)
+        position, rolls = roll_on(position, random)
         yield position, rolls

@@ -1,6 +1,6 @@
-"""The declarations of a game: its sizes, its first observation and its symmetries agree with each other.
+"""Checks of a game when it is loaded: what its class declares agrees with itself, and the first position is playable.
 
-These mistakes are found when the game is loaded. Otherwise a worker or the trainer would fail later.
+Otherwise a worker or the trainer would fail later.
 """
 
 from __future__ import annotations
@@ -98,3 +98,21 @@ def _check_symmetries(target: str, start: Game) -> None:
                 f"game has {expected[0]} and {expected[1]}: symmetries(), observation_shape or num_actions is wrong. "
                 "symmetries() is optional"
             )
+
+
+def failed_rules(position: Game, why: str) -> str:
+    """Return the sentence that reports a failure of the rules of `position`, with the command that tests them."""
+    name = f"{type(position).__module__}:{type(position).__qualname__}"
+    return f"{name} cannot be played: {why}; plyzero check {name} tests the rules"
+
+
+def check_not_over(position: Game) -> None:
+    """Raise UserError if the game is over in `position`, where no player has moved, or if the rules fail there."""
+    try:
+        over = position.outcome() is not None
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UserError(failed_rules(position, with_location(error))) from error
+    if over:
+        raise UserError(failed_rules(position, "the game is over before any player has moved"))

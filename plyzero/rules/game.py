@@ -16,6 +16,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from plyzero.rules.board import Board, read_text
 from plyzero.rules.board_svg import render_svg
+from plyzero.rules.chance import possible_rolls
+from plyzero.rules.notation import moves_to
 from plyzero.rules.symmetry import Symmetry
 
 ONGOING: Final = -2
@@ -207,7 +209,7 @@ class Game(ABC):
         """Return the position as text for people: by default what `render` shows, otherwise the observation."""
         if (board := self.render()) is not None:
             return str(board)
-        if rolls := _possible_rolls(self):
+        if rolls := possible_rolls(self):
             return f"chance moves: {' '.join(map(self.roll_name, rolls))}"
         return observation_text(self)
 
@@ -217,13 +219,14 @@ class Game(ABC):
         The default finds boards that moves reach by filling cells, and takes names of moves. Raises ValueError if there
         is no such position.
         """
-        from plyzero.rules.notation import moves_to  # which imports this module
-
-        return functools.reduce(lambda position, move: position.play_unchecked(move), moves_to(self, text), self)
+        position = self
+        for move in moves_to(self, text):
+            position = position.play_unchecked(move)
+        return position
 
     def __repr__(self) -> str:
         """Return the name of the class, who is to move, and the position as text."""
-        turn = "a roll is due" if _possible_rolls(self) else self.outcome() or f"player {self.to_play} to move"
+        turn = "a roll is due" if possible_rolls(self) else self.outcome() or f"player {self.to_play} to move"
         return f"{type(self).__name__}, {turn}:\n{self}"
 
     def _repr_svg_(self) -> str | None:
@@ -302,7 +305,7 @@ G = TypeVar("G", bound=Game)
 def _checked(play: Callable[[G, int], G]) -> Callable[[G, int], G]:
     @functools.wraps(play)
     def play_if_legal(self: G, action: int) -> G:
-        rolls = _possible_rolls(self)
+        rolls = possible_rolls(self)
         if rolls and action not in rolls:
             raise IllegalActionError(f"impossible roll {action} in\n{self}\npossible: {rolls}")
         if not rolls and action not in (legal := self.legal_actions()):
@@ -312,13 +315,6 @@ def _checked(play: Callable[[G, int], G]) -> Callable[[G, int], G]:
         return play(self, action)
 
     return play_if_legal
-
-
-def _possible_rolls(position: Game) -> list[int]:
-    """Return the rolls that are possible in `position`, none where a player moves or the game is over."""
-    if not position.num_chances or position.outcome() is not None:
-        return []
-    return [roll for roll, chance in enumerate(position.chances()) if chance > 0]
 
 
 def _name_if_any(position: Game, action: int) -> str:

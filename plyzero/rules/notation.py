@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from plyzero.errors import UserError, plain
-from plyzero.rules.chance import move_name, parse_move, possible_moves
-from plyzero.rules.game import Game
+from plyzero.rules.chance import P, Position, move_name, parse_move, possible_moves
 
 MAX_TRIED: Final = 2_000
 """Number of moves that are tried to reach a board."""
@@ -18,7 +17,7 @@ MAX_TRIED: Final = 2_000
 Lines = tuple[str, ...]
 
 
-def action_names(position: Game, actions: tuple[int, ...]) -> list[str]:
+def action_names(position: Position, actions: tuple[int, ...]) -> list[str]:
     """Return the names of `actions`, rolls among them, which are played one after the other from `position`."""
     names = []
     for action in actions:
@@ -27,7 +26,7 @@ def action_names(position: Game, actions: tuple[int, ...]) -> list[str]:
     return names
 
 
-def play_named(position: Game, moves: Sequence[str]) -> tuple[list[Game], list[int]]:
+def play_named(position: P, moves: Sequence[str]) -> tuple[list[P], list[int]]:
     """Play `moves`, given as names of actions and of rolls, and return the positions and the actions.
 
     The positions are one more than the moves and begin with `position`. Raises ValueError with the number of the first
@@ -45,7 +44,7 @@ def play_named(position: Game, moves: Sequence[str]) -> tuple[list[Game], list[i
     return positions, actions
 
 
-def read_starts(path: Path, start: Game) -> list[list[int]]:
+def read_starts(path: Path, start: Position) -> list[list[int]]:
     """Return the moves from `start` to each position of a file, in which blank lines separate positions.
 
     Raises UserError if the file cannot be read, a position cannot be reached, or the game has dice.
@@ -58,7 +57,7 @@ def read_starts(path: Path, start: Game) -> list[list[int]]:
         raise UserError(f"selfplay.starts = {path} cannot be used: {plain(str(error), 300)}") from error
 
 
-def moves_to(start: Game, text: str) -> list[int]:
+def moves_to(start: Position, text: str) -> list[int]:
     """Return the moves from `start` to a position: those that `text` names, or that reach its board by filling cells.
 
     Raises ValueError with a sentence if there are none.
@@ -76,12 +75,12 @@ def moves_to(start: Game, text: str) -> list[int]:
 class _Filling:
     """A search for the moves that fill cells of a board until it is the board `wanted`."""
 
-    def __init__(self, start: Game, wanted: Lines) -> None:
+    def __init__(self, start: Position, wanted: Lines) -> None:
         self.empty, self.wanted = _lines(str(start)), wanted
         self.seen = {self.empty}
         self.tries = iter(range(MAX_TRIED))
 
-    def moves_from(self, position: Game, elsewhere: frozenset[tuple[int, int]] = frozenset()) -> list[int] | None:
+    def moves_from(self, position: Position, elsewhere: frozenset[tuple[int, int]] = frozenset()) -> list[int] | None:
         """Return the moves from `position` to the board; None if there are none or too many were tried.
 
         elsewhere: players and their moves that fill a cell which stays empty on the board.

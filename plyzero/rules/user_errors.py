@@ -13,9 +13,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from plyzero.errors import UserError
-from plyzero.rules.game import Game
-
 PACKAGE: Final = Path(__file__).parents[1]
 """The folder of the toolkit."""
 
@@ -65,21 +62,3 @@ def with_location(error: BaseException) -> str:
     if not candidates:
         return message
     return f"{message} ({Path(candidates[0].filename).name}, line {candidates[0].lineno})"
-
-
-def failed_rules(position: Game, why: str) -> str:
-    """Return the sentence that reports a failure of the rules of `position`, with the command that tests them."""
-    name = f"{type(position).__module__}:{type(position).__qualname__}"
-    return f"{name} cannot be played: {why}; plyzero check {name} tests the rules"
-
-
-def check_not_over(position: Game) -> None:
-    """Raise UserError if the game is over in `position`, where no player has moved, or if the rules fail there."""
-    try:
-        over = position.outcome() is not None
-    except UserError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise UserError(failed_rules(position, with_location(error))) from error
-    if over:
-        raise UserError(failed_rules(position, "the game is over before any player has moved"))

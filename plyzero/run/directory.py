@@ -20,7 +20,7 @@ from plyzero.files import read_file, write_file
 from plyzero.lines import decode
 from plyzero.pulse import pulse_file
 from plyzero.rules.catalog import GameSpec, load_game
-from plyzero.rules.user_errors import check_not_over
+from plyzero.rules.declarations import check_not_over
 from plyzero.run.configuration import PRESETS, parse_environment, parse_options, preset_for, resolve
 from plyzero.settings import Settings, with_new_names
 from plyzero.volumes import RemotePath, keeps_first

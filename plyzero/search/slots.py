@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from plyzero.errors import UserError
 from plyzero.rules.board_svg import html_table
 from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.declarations import failed_rules
 from plyzero.rules.game import ONGOING, Game
-from plyzero.rules.user_errors import failed_rules
 from plyzero.search.batches import LEAF, advance_all
 from plyzero.search.evaluation_cache import forget
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
