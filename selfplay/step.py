@@ -20,11 +20,11 @@ from plyzero.run.records import BY_RULE, RESIGNED, TRUNCATED
 from plyzero.search import rule_calls
 from plyzero.search.batches import advance, join_batch
 from plyzero.search.mcts import begin_search, resume_search
-from plyzero.search.numba_kernel import borrowed, cached_njit
+from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
 from plyzero.search.policy import policy_target, root_value
 from plyzero.search.selection import edge_values, expectation, value_of_roll
 from plyzero.search.storage import keep_subtree
-from plyzero.search.tree import DONE, IDLE, NO_EDGE, NO_NODE, NO_SEARCH, PUCT, Record, Trees, copy_to
+from plyzero.search.tree import DONE, IDLE, NO_EDGE, NO_NODE, NO_SEARCH, PUCT, Record, Trees
 
 SEARCHING, MOVE_CHOSEN, RECORD_FULL, OVER = range(4)
 """The phases of a game. Its slot in the search is idle, or done, unless the game is SEARCHING:

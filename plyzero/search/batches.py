@@ -12,15 +12,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.search import tree
 from plyzero.search.evaluation_cache import remember
 from plyzero.search.mcts import backup, edges_below, set_evaluation, simulate
-from plyzero.search.numba_kernel import borrowed, cached_njit
+from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
 from plyzero.search.tree import BACKUP, DONE, GUMBEL, NETWORK, NO_NODE, READ, ROLL, SELECT, Record, Records, Trees
 
 VIRTUAL_LOSS: Final = 0.3
-"""By how much less than the node above it a leaf seems to be worth that waits for the network. With 0.3 batches of at
-most 16 hold 11 leaves, and the visits are about those of one leaf at a time; with 1 they hold 13, and are not."""
+"""Difference between the value of a node and what a leaf below it counts as while it waits for the network. With 0.3,
+batches of at most 16 hold 11 leaves, and the visits are about the same as with one leaf at a time. With 1 they hold 13,
+and the visits differ."""
 
 LEAF: Final = np.dtype([("node", "i4"), ("value", "f8")], align=True)
 """A leaf that waits for the network, and its value meanwhile, for the player who moves at the node above."""
@@ -42,9 +42,12 @@ def advance_all(trees: Trees, leaves: Records, logits: NDArray[np.float32], wdl:
         slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
         for row in range(len(logits) if collects else 1):
             if collects:
-                slot["row"], slot["leaf"], slot["phase"] = row, leaves[row]["node"], NETWORK
-                slot["leaf_parent"], slot["leaf_edge"] = nodes[slot["leaf"]]["parent"], nodes[slot["leaf"]]["edge"]
-                tree.copy_to(trees.observations[b], trees.batch[row])
+                leaf = nodes[leaves[row]["node"]]
+                slot["leaf"] = leaves[row]["node"]
+                slot["leaf_parent"], slot["leaf_edge"] = leaf["parent"], leaf["edge"]
+                slot["row"] = row
+                slot["phase"] = NETWORK
+                copy_to(trees.observations[b], trees.batch[row])
             take_answer(trees, b, logits, wdl)
             if collects and slot["phase"] == BACKUP:
                 backup(slot, nodes, edges, trees.settings[0])
@@ -54,16 +57,17 @@ def advance_all(trees: Trees, leaves: Records, logits: NDArray[np.float32], wdl:
         while True:
             simulate(trees, b)
             if collects and slot["phase"] == NETWORK and slot["leaf"] < slot["nodes"]:
-                tree.copy_to(trees.batch[slot["row"]], trees.observations[b])
+                copy_to(trees.batch[slot["row"]], trees.observations[b])
                 collect(slot, nodes, edges, leaves, trees.schedules[b])
             if collects and slot["phase"] == SELECT and slot["row"] and slot["simulations"] >= began + len(leaves):
-                slot["phase"] = NETWORK  # else simulations that end at proven edges could go on without end
+                slot["phase"] = NETWORK  # simulations that end at proven edges could otherwise go on forever
             if is_waiting(slot, trees.settings[0]):
                 break
         if not collects:
             waiting = join_batch(trees, b, waiting)
         elif slot["phase"] == NETWORK or (slot["phase"] == DONE and slot["row"]):
-            slot["phase"], waiting = NETWORK, slot["row"]
+            slot["phase"] = NETWORK
+            waiting = slot["row"]
             for row in range(waiting):
                 count(slot, nodes, edges, leaves[row], -1)
     return waiting
@@ -80,7 +84,7 @@ def collect(slot: Record, nodes: Records, edges: Records, leaves: Records, sched
     leaf["node"] = slot["leaf"]
     if n == NO_NODE:
         return
-    known = nodes[n] if nodes[n]["visits"] else nodes[0]  # where chance moves, no simulation may have ended yet
+    known = nodes[n] if nodes[n]["visits"] else nodes[0]  # a chance node may have no visit yet
     sign = 1 if known["to_play"] == nodes[n]["to_play"] else -1
     leaf["value"] = sign * known["value_sum"] / known["visits"]
     count(slot, nodes, edges, leaf, 1)
@@ -92,8 +96,10 @@ def collect(slot: Record, nodes: Records, edges: Records, leaves: Records, sched
 @cached_njit
 def count(slot: Record, nodes: Records, edges: Records, leaf: Record, times: int) -> None:
     """Let a simulation that ends at `leaf` count once, before its value is known, or -1 times to take that back."""
-    value, n, e = leaf["value"], nodes[leaf["node"]]["parent"], nodes[leaf["node"]]["edge"]
-    slot["simulations"] += times if n != NO_NODE else 0  # to evaluate the root is no simulation
+    value = leaf["value"]
+    n, e = nodes[leaf["node"]]["parent"], nodes[leaf["node"]]["edge"]
+    if n != NO_NODE:  # the evaluation of the root is no simulation
+        slot["simulations"] += times
     while n != NO_NODE:
         node, edge = nodes[n], edges[e]
         edge["visits"] += times
@@ -151,5 +157,5 @@ def join_batch(trees: Trees, b: int, row: int) -> int:
     if trees.slots[b]["phase"] != NETWORK:
         return row
     trees.slots[b]["row"] = row
-    tree.copy_to(trees.batch[row], trees.observations[b])
+    copy_to(trees.batch[row], trees.observations[b])
     return row + 1

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.counter_rng import WORD, murmur_finalizer
-from plyzero.search.numba_kernel import cached_njit
-from plyzero.search.tree import copy_to
+from plyzero.search.numba_kernel import cached_njit, copy_to
 
 ABSENT: Final = -1
 """The result of `find` for an evaluation that is not stored."""
@@ -30,11 +29,11 @@ STATE: Final = np.dtype(
 
 PLACE: Final = np.dtype(
     [
-        ("hash", "i8"),  # of the key of an entry, or ABSENT
-        ("begin", "i8"),  # words that had been written before the entry
+        ("hash", "i8"),  # hash of an entry's key, or ABSENT
+        ("begin", "i8"),  # number of words written before the entry
     ]
 )
-"""The place of an entry: both numbers in one line of memory, as it is rarely in the processor's caches."""
+"""The place of an entry. Both numbers are in one cache line, because each look-up is likely to miss the cache."""
 
 
 class Cache(NamedTuple):
@@ -150,7 +149,7 @@ def write_key(
         key[actions >> 5 :] = 0
         for k in range(actions >> 5):
             bits, word = flat[32 * k : 32 * k + 32], np.uint32(0)
-            for i in range(len(bits)):  # without a branch, so that one instruction does many
+            for i in range(len(bits)):  # no branch, so that the compiler can vectorise it
                 word |= np.uint32(bits[i] != 0) << np.uint32(i)
                 is_binary &= (bits[i] == 0) | (bits[i] == 1)
             key[k] = word

@@ -110,7 +110,9 @@ class Uniform:
 
     def __call__(self, batch: EvaluationBatch) -> Evaluation:
         n = len(batch.observations)
-        return Evaluation(np.zeros((n, self.num_actions), np.float32), np.tile(np.array([0, 1, 0], np.float32), (n, 1)))
+        logits = np.zeros((n, self.num_actions), np.float32)
+        wdl = np.tile(np.array([0, 1, 0], np.float32), (n, 1))
+        return Evaluation(logits, wdl)
 
 
 class Rollouts:
@@ -134,7 +136,9 @@ class Rollouts:
             state, mask = position.state.copy(), np.zeros(self.num_actions, np.bool_)
             chances = np.zeros(position.num_chances, np.float32)
             code = random_playout(state, mask, chances, position.max_plies, seed, addresses(rules))
-            return 0 if code < 0 else (1 if code == mover else -1)
+            if code == DRAW:
+                return 0
+            return 1 if code == mover else -1
         for _ in range(position.max_plies):
             outcome = position.outcome()
             if outcome is not None:

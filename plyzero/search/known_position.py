@@ -16,8 +16,9 @@ from plyzero.rules.game import Game, outcome_code
 class KnownPosition:
     """A position, with what its rules have answered.
 
-    outcome: its code. chances: `[K]` float32, `[0]` where a player moves or the game is over.
-    score:   by which the winner leads, as a share of max_score; 0 in a game that goes on or has no points.
+    outcome: the code of its outcome.
+    chances: `[K]` float32, `[0]` where a player moves or the game is over.
+    score:   the lead of the winner as a share of max_score; 0 in a game that goes on or has no points.
     """
 
     __slots__ = ("_after", "_view", "chances", "outcome", "position", "score")
@@ -26,7 +27,9 @@ class KnownPosition:
         self.position = position
         outcome = position.outcome()
         self.outcome = outcome_code(outcome)
-        self.score = outcome.score / position.max_score if outcome and outcome.score and position.max_score else 0.0
+        self.score = 0.0
+        if outcome and outcome.score and position.max_score:
+            self.score = outcome.score / position.max_score
         self.chances = chances_of(position)
         self._view: tuple[bytearray, NDArray[np.generic]] | None = None
         self._after: dict[int, KnownPosition] = {}
@@ -41,7 +44,8 @@ class KnownPosition:
     def view(self) -> tuple[bytearray, NDArray[np.generic]]:
         """Return the legal actions, `[A]` bytes, 1 = legal, and the observation; a player must move in the position."""
         if self._view is None:
-            mask, legal = bytearray(self.position.num_actions), self.position.legal_actions()
+            mask = bytearray(self.position.num_actions)
+            legal = self.position.legal_actions()
             for action in legal.tolist() if isinstance(legal, np.ndarray) else legal:
                 mask[action] = 1
             self._view = mask, np.asarray(self.position.observe())

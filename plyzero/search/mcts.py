@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.search import rule_calls, tree
 from plyzero.search.evaluation_cache import ABSENT, find, recall
-from plyzero.search.numba_kernel import cached_njit
+from plyzero.search.numba_kernel import cached_njit, copy_to
 from plyzero.search.policy import utility
 from plyzero.search.selection import (
     expectation,
@@ -37,7 +37,7 @@ from plyzero.search.selection import (
     select_puct,
     set_priors,
 )
-from plyzero.search.tree import Record, Records, Trees, copy_to
+from plyzero.search.tree import Record, Records, Trees
 
 if TYPE_CHECKING:
     from plyzero.rules.compiled_game import Rules
@@ -99,7 +99,8 @@ def select(
         n = edge["child"]
     slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = slot["nodes"], e, n
     if edge["proven"] != tree.UNPROVEN:
-        set_proven_value(slot, edge["proven"], abs(edge["proven"]) * nodes[n]["score_sum"] / max(1, nodes[n]["visits"]))
+        score = abs(edge["proven"]) * nodes[n]["score_sum"] / max(1, nodes[n]["visits"])
+        set_proven_value(slot, edge["proven"], score)
     elif edge["child"] == tree.NO_NODE:
         slot["phase"] = tree.READ
     elif nodes[edge["child"]]["visits"] == 0:  # a leaf of plyzero.search.batches, which has no value yet
@@ -111,8 +112,10 @@ def select(
 @cached_njit(inline="always")
 def read_leaf(trees: Trees, b: int) -> None:
     """Make the leaf's position by compiled rules; read its outcome and, if the game goes on, what the search needs."""
-    slot, keeps_all = trees.slots[b], trees.settings[0]["keeps_all_states"]
-    state, mask, observation = trees.states[b, row_of(slot["leaf"], keeps_all)], trees.masks[b], trees.observations[b]
+    slot = trees.slots[b]
+    mask, observation = trees.masks[b], trees.observations[b]
+    keeps_all = trees.settings[0]["keeps_all_states"]
+    state = trees.states[b, row_of(slot["leaf"], keeps_all)]
     if slot["leaf_edge"] != tree.NO_EDGE:
         path = trees.renumbered[0]
         play_to_leaf(trees.rules, trees.states[b], slot, trees.nodes[b], trees.edges[b], path, keeps_all)
@@ -164,7 +167,8 @@ def play_to_leaf(
 @cached_njit(inline="always")
 def expand(trees: Trees, b: int) -> None:
     """Add the position just read to the tree: as a node with its edges, or as a proven edge if the game is over."""
-    slot, nodes, edges, mask, chances = trees.slots[b], trees.nodes[b], trees.edges[b], trees.masks[b], trees.chances[b]
+    slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
+    mask, chances = trees.masks[b], trees.chances[b]
     if slot["edges"] + max(len(mask), len(chances)) > len(edges) or slot["nodes"] == len(nodes):
         slot["phase"] = tree.NO_ROOM
     elif slot["outcome"] == ONGOING and slot["is_chance"]:
@@ -191,17 +195,27 @@ def add_node(slot: Record, nodes: Records, edges: Records, possible: NDArray[np.
     """Add the leaf as a node, with an edge for every action, or roll, that is not 0 in `possible`, `[A]` or `[K]`."""
     node = nodes[slot["leaf"]]
     node["parent"], node["edge"] = slot["leaf_parent"], slot["leaf_edge"]
-    node["to_play"], node["proven"] = slot["to_play"], tree.UNPROVEN
-    node["is_chance"], node["is_exact"], node["in_full"] = slot["is_chance"], 0, 0
-    node["visits"], node["value_sum"], node["draw_sum"] = 0, 0.0, 0.0
-    node["result_sum"], node["score_sum"] = 0.0, 0.0
-    node["network_value"], node["network_draw"] = 0.0, 0.0
+    node["to_play"] = slot["to_play"]
+    node["is_chance"] = slot["is_chance"]
+    node["proven"] = tree.UNPROVEN
+    node["is_exact"] = 0
+    node["in_full"] = 0
+    node["visits"] = 0
+    node["value_sum"] = 0.0
+    node["draw_sum"] = 0.0
+    node["result_sum"] = 0.0
+    node["score_sum"] = 0.0
+    node["network_value"] = 0.0
+    node["network_draw"] = 0.0
     node["first_edge"] = slot["edges"]
     for action in range(len(possible)):
         if possible[action]:
             edge = edges[slot["edges"]]
-            edge["action"], edge["child"], edge["proven"] = action, tree.NO_NODE, tree.UNPROVEN
-            edge["visits"], edge["value_sum"] = 0, 0.0
+            edge["action"] = action
+            edge["child"] = tree.NO_NODE
+            edge["proven"] = tree.UNPROVEN
+            edge["visits"] = 0
+            edge["value_sum"] = 0.0
             slot["edges"] += 1
     node["num_edges"] = slot["edges"] - node["first_edge"]
     if slot["leaf_edge"] != tree.NO_EDGE:
@@ -220,9 +234,12 @@ def roll_in_tree(slot: Record, nodes: Records, edges: Records, chances: NDArray[
     node = nodes[n]
     limit_rolls(nodes, n)
     for e in range(node["first_edge"], slot["edges"]):
-        edges[e]["prior"], edges[e]["logit"] = chances[edges[e]["action"]], 0.0
+        edges[e]["prior"] = chances[edges[e]["action"]]
+        edges[e]["logit"] = 0.0
     if all_rolls and node["num_edges"] <= tree.MAX_IN_FULL and not nodes[node["parent"]]["is_chance"]:
-        node["in_full"], slot["rolling"], slot["phase"] = 1, n, tree.ROLL
+        node["in_full"] = 1
+        slot["rolling"] = n
+        slot["phase"] = tree.ROLL
     else:
         set_leaf_below(slot, n, select_chance(node, edges, n))
 
@@ -277,19 +294,25 @@ def set_evaluation(trees: Trees, b: int, row: Records, wdl: NDArray[np.float32])
     """
     slot, node = trees.slots[b], trees.nodes[b, trees.slots[b]["leaf"]]
     set_priors(row)
-    value, draw, score = wdl[0] - wdl[2], wdl[1], np.float32(0.0) if len(wdl) < 4 else wdl[3]
+    value, draw = wdl[0] - wdl[2], wdl[1]
+    score = np.float32(0.0) if len(wdl) < 4 else wdl[3]
     if slot["leaf_edge"] == tree.NO_EDGE:
         slot["score_centre"] = score if node["to_play"] == 0 else -score
     own = utility(float(value), float(score), node["to_play"], slot, trees.settings[0])
-    node["network_value"], node["network_draw"] = own, draw
-    node["visits"], node["value_sum"], node["draw_sum"] = 1, own, draw
-    node["result_sum"], node["score_sum"] = value, score
+    node["network_value"] = own
+    node["network_draw"] = draw
+    node["visits"] = 1
+    node["value_sum"] = own
+    node["draw_sum"] = draw
+    node["result_sum"] = value
+    node["score_sum"] = score
     if slot["leaf_edge"] == tree.NO_EDGE:
         prepare_root(slot, row, trees.noise[b], trees.schedules[b], trees.settings[0])
         slot["phase"] = tree.SELECT
     else:
         same_player = trees.nodes[b, slot["leaf_parent"]]["to_play"] == node["to_play"]
-        slot["leaf_value"], slot["leaf_draw"] = value if same_player else -value, draw
+        slot["leaf_value"] = value if same_player else -value
+        slot["leaf_draw"] = draw
         slot["leaf_score"] = score if same_player else -score
         slot["phase"] = tree.BACKUP
 
@@ -300,7 +323,8 @@ def set_proven_value(slot: Record, proven: int, score: float) -> None:
 
     PROVEN_LOSS, PROVEN_DRAW and PROVEN_WIN are the values -1, 0 and +1.
     """
-    slot["leaf_value"], slot["leaf_draw"] = proven, 1.0 if proven == tree.PROVEN_DRAW else 0.0
+    slot["leaf_value"] = proven
+    slot["leaf_draw"] = 1.0 if proven == tree.PROVEN_DRAW else 0.0
     slot["leaf_score"] = score
     slot["phase"] = tree.BACKUP
 
@@ -340,7 +364,8 @@ def backup(slot: Record, nodes: Records, edges: Records, settings: Record) -> No
             value = value * node["visits"] - node["value_sum"]
             draw = draw * node["visits"] - node["draw_sum"]
             score = score * node["visits"] - node["score_sum"]
-            result = value if settings["score_weight"] == 0 else result
+            if settings["score_weight"] == 0:
+                result = value
         node["value_sum"] += value
         node["draw_sum"] += draw
         node["result_sum"] += result
@@ -396,11 +421,13 @@ def set_expectation(nodes: Records, edges: Records, n: int, settings: Record) ->
     """Give chance node `n`, whose rolls are all proven, and the edge that leads to it their exact expected value."""
     node = nodes[n]
     value, draw, _ = expectation(nodes, edges, n)
-    node["value_sum"], node["draw_sum"] = value * node["visits"], draw * node["visits"]
-    node["is_exact"] = node["in_full"] = 1  # the second for leaves below it that wait for the network meanwhile
+    node["value_sum"] = value * node["visits"]
+    node["draw_sum"] = draw * node["visits"]
+    node["is_exact"] = 1
+    node["in_full"] = 1  # leaves below may still wait for the network: their values must not change this one
     above = edges[node["edge"]]
     same_player = nodes[node["parent"]]["to_play"] == node["to_play"]
-    if settings["score_weight"] == 0:  # else its utilities stay, and only what is added later is exact
+    if settings["score_weight"] == 0:  # otherwise the sum keeps earlier utilities, and only later ones are exact
         above["value_sum"] = above["visits"] * (value if same_player else -value)
 
 
@@ -410,11 +437,22 @@ def set_expectation(nodes: Records, edges: Records, n: int, settings: Record) ->
 @cached_njit
 def begin_search(slot: Record, algorithm: int, simulations: int, noisy: bool, noise_seed: int) -> None:
     """Begin with an empty tree, whose first leaf is the root. The position must not be finished."""
-    slot["algorithm"], slot["budget"], slot["noisy"], slot["noise_seed"] = algorithm, simulations, noisy, noise_seed
-    slot["simulations"], slot["nodes"], slot["edges"] = 0, 0, 0
+    set_plan(slot, algorithm, simulations, noisy, noise_seed)
+    slot["nodes"], slot["edges"] = 0, 0
     slot["leaf"], slot["leaf_edge"], slot["leaf_parent"] = 0, tree.NO_EDGE, tree.NO_NODE
-    slot["rolling"], slot["row"] = tree.NO_NODE, 0
+    slot["rolling"] = tree.NO_NODE
+    slot["row"] = 0
     slot["phase"] = tree.READ
+
+
+@cached_njit
+def set_plan(slot: Record, algorithm: int, simulations: int, noisy: bool, noise_seed: int) -> None:
+    """Store what is asked of a search of which no simulation has been made."""
+    slot["algorithm"] = algorithm
+    slot["budget"] = simulations
+    slot["simulations"] = 0
+    slot["noisy"] = noisy
+    slot["noise_seed"] = noise_seed
 
 
 @cached_njit
@@ -422,8 +460,8 @@ def resume_search(trees: Trees, b: int, simulations: int, noisy: bool, noise_see
     """Begin with the tree that slot `b` holds, by PUCT."""
     slot, root = trees.slots[b], trees.nodes[b, 0]
     row = edges_below(trees.edges[b], root)
-    slot["algorithm"], slot["budget"], slot["noisy"], slot["noise_seed"] = tree.PUCT, simulations, noisy, noise_seed
-    slot["simulations"], slot["phase"] = 0, tree.SELECT
+    set_plan(slot, tree.PUCT, simulations, noisy, noise_seed)
+    slot["phase"] = tree.SELECT
     score = root["score_sum"] / root["visits"]
     slot["score_centre"] = score if root["to_play"] == 0 else -score
     prepare_root(slot, row, trees.noise[b], trees.schedules[b], trees.settings[0])

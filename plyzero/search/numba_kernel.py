@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 import numba
+import numpy as np
 from llvmlite.ir import IRBuilder, Value
 from numba import types
 from numba.core.cgutils import get_null_value
 from numba.core.cpu import CPUContext
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic, overload, register_jitable
+from numpy.typing import NDArray
 
 from plyzero.errors import UserError
 from plyzero.rules.counter_rng import murmur_finalizer, random_bits
@@ -58,15 +60,15 @@ def cached_njit(
 ) -> Any:
     """Compile a kernel function, as `numba.njit` does, with a cache on disk keyed by the kernel's sources.
 
-    inline: "always" inserts the function's body where it is called. What takes Trees is inlined: to copy and count so
-    many arrays at every call takes longer than the search itself.
-    nogil:  whether other threads go on while it runs: of what calls the rules of a game, which may hang.
+    inline: "always" inserts the function's body where it is called. Functions of Trees are inlined: to copy and count
+            so many arrays at every call would take longer than the search itself.
+    nogil:  whether other threads go on while it runs, for functions that call the rules of a game, which may hang.
     """
     if function is None:
         return functools.partial(cached_njit, inline=inline, nogil=nogil)
     jit: Any = numba.njit  # its types do not know the option that leaves out the wrapper for callers in C
     dispatcher = jit(inline=inline, nogil=nogil, no_cfunc_wrapper=True)(function)
-    if hasattr(dispatcher, "py_func"):  # with NUMBA_DISABLE_JIT=1 it is the function itself
+    if hasattr(dispatcher, "py_func"):  # NUMBA_DISABLE_JIT=1 returns the function itself
         source = Path(function.__code__.co_filename)
         keep(dispatcher, f"{source.stem}.{function.__qualname__}", kernel_digest(source), one_content=True)
     return dispatcher
@@ -100,11 +102,22 @@ def kernel_digest(file: Path) -> str:
     return digest.hexdigest()
 
 
+@cached_njit
+def copy_to(target: NDArray[np.generic], source: NDArray[np.generic]) -> None:
+    """Assign `target[...] = source`, two contiguous arrays of the same size.
+
+    NumPy's assignment also broadcasts, which is slower here and takes four seconds longer to compile.
+    """
+    flat_target, flat_source = target.reshape(-1), source.reshape(-1)
+    for i in range(len(flat_target)):
+        flat_target[i] = flat_source[i]
+
+
 def borrowed(value: T) -> T:
     """Return `value`, an array or a tuple of arrays, without reference counts; the caller keeps the original alive.
 
-    Numba counts the references to an array atomically, also those of every slice that is passed to a function. In the
-    search, which slices at every step, that took half of the time.
+    Numba counts references to arrays atomically, and to every slice that is passed to a function. The search slices at
+    every step, and spent half of its time on this.
     """
     return value
 

@@ -141,7 +141,8 @@ def limit_rolls(nodes: Records, n: int) -> None:
 @cached_njit
 def expectation(nodes: Records, edges: Records, n: int) -> tuple[float, float, float]:
     """Return the expected value, Σ_r P(r) Q(r) over the rolls of chance node `n`, probability of a draw, and score."""
-    total, value, draw, score = 0.0, 0.0, 0.0, 0.0
+    total = 0.0
+    value, draw, score = 0.0, 0.0, 0.0
     for e in range(nodes[n]["first_edge"], nodes[n]["first_edge"] + nodes[n]["num_edges"]):
         probability, of_roll = edges[e]["prior"], value_of_roll(nodes, edges, n, e)
         total += probability
@@ -155,10 +156,11 @@ def expectation(nodes: Records, edges: Records, n: int) -> tuple[float, float, f
 def value_of_roll(nodes: Records, edges: Records, n: int, e: int) -> tuple[float, float, float]:
     """Return value, draw probability and score after the roll of edge `e` at chance node `n`, for its player.
 
-    They are the proven ones, else the means of the simulations; of a roll that none has taken, those of the node. The
-    score of a roll that ends the game is not kept: 0.
+    They are the proven ones, else the means of the simulations. A roll that no simulation has taken has those of the
+    node. The score of a roll that ends the game is not kept: it counts as 0.
     """
-    edge, node, score = edges[e], nodes[n], 0.0
+    edge, node = edges[e], nodes[n]
+    score = 0.0
     if edge["child"] != NO_NODE:
         below = nodes[edge["child"]]
         score = below["score_sum"] / max(1, below["visits"])

@@ -109,7 +109,7 @@ class SearchResult:
     proven:        PROVEN_WIN, PROVEN_DRAW, PROVEN_LOSS or UNPROVEN.
     algorithm:     PUCT or GUMBEL.
     simulations:   number made; less than asked for once the root is proven.
-    settings:      of the search.
+    settings:      the settings of the search.
     principal_variations: for each action, the most visited actions after it, itself first; () if not requested.
     score:         expected points by which the player to move wins in the end, negative if it loses; None if unknown.
 
@@ -194,7 +194,9 @@ class SearchSlots:
         self._answer = self._no_answer
         self._evaluator: object = None
         self._has_scores = False
-        self.waiting = self.evaluations = self.failing = 0
+        self.waiting = 0
+        self.evaluations = 0
+        self.failing = 0
         self.rules_seconds = 0.0
         self.trees, self._edge_memory = make_trees(
             start, settings, slots=slots, nodes=simulations + 1, leaves=leaves, cache_bytes=cache_bytes
@@ -300,9 +302,9 @@ class SearchSlots:
         self._has_scores = wdl.shape == (self.waiting, 4)
         if self._width == 4 and wdl.shape == (self.waiting, 3):
             wdl = np.pad(wdl, ((0, 0), (0, 1)))
-        actions, width = (self.waiting, self._start.num_actions), (self.waiting, self._width)
-        if (logits.shape, wdl.shape) != (actions, width):  # compiled code reads them without testing any bounds
-            found, expected = [logits.shape, wdl.shape], [actions, width]
+        found = [logits.shape, wdl.shape]
+        expected = [(self.waiting, self._start.num_actions), (self.waiting, self._width)]
+        if found != expected:  # compiled code reads them without testing any bounds
             raise UserError(f"an evaluator returned arrays of shapes {found}, expected {expected}")
         self._answer = logits, wdl
 
@@ -400,12 +402,18 @@ class SearchSlots:
     def _read_plain_leaves(self, unread: NDArray[np.intp]) -> None:
         """Do the work of `read_leaf` for the slots `unread` of a plain game."""
         trees, slots = self.trees, self.trees.slots[unread]
-        actions = trees.edges["action"][unread, slots["leaf_edge"]]  # of a root, which has no edge, anything
-        outcomes, scores, players, chance, viewed, views = [], [], [], [], [], []
+        actions = trees.edges["action"][unread, slots["leaf_edge"]]  # arbitrary for a root, which has no edge
+        outcomes: list[int] = []
+        scores: list[float] = []
+        players: list[int] = []
+        chance: list[bool] = []
+        viewed: list[int] = []
+        views: list[tuple[bytearray, NDArray[np.generic]]] = []
         for slot, leaf, parent, action in zip(
             unread.tolist(), slots["leaf"].tolist(), slots["leaf_parent"].tolist(), actions.tolist(), strict=True
         ):
-            self.failing, positions = slot, self._positions[slot]
+            self.failing = slot
+            positions = self._positions[slot]
             known = positions[0] if parent == NO_NODE else positions[parent].after(action)
             is_over, is_chance = known.outcome != ONGOING, len(known.chances) > 0
             if not is_over:

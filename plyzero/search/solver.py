@@ -20,8 +20,8 @@ from plyzero.rules.compiled_game import CompiledGame, Rules
 from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.search import rule_calls
-from plyzero.search.numba_kernel import borrowed, cached_njit, is_plain_python
-from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN, UNPROVEN, Record, copy_to
+from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to, is_plain_python
+from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN, UNPROVEN, Record
 
 if TYPE_CHECKING:
     from plyzero.search.slots import SearchResult
@@ -35,9 +35,10 @@ LINES: Final = 8
 ROOM_FOR_LUCK: Final = 500.0
 """The end is near by a line that suggests at most so many times the positions that may be made."""
 
-FIRST_SHARE: Final = (4, 256)
-"""The first move gets this part of the positions if the end is near by all LINES, and if it is near by some of them.
-If it is not solved by then, the end is too far."""
+NEAR_SHARE: Final = 4
+LUCKY_SHARE: Final = 256
+"""The first move gets one part in NEAR_SHARE of the positions if all LINES say that the end is near, and one in
+LUCKY_SHARE if some do. If it is not solved by then, the end is too far."""
 
 FRAME: Final = np.dtype(
     [
@@ -120,14 +121,22 @@ def solve(rules: Rules, path: Path, to_play: int, budget: int) -> tuple[int, int
 def enter(rules: Rules, path: Path, d: int, to_play: int) -> bool:
     """Begin with position `d` of the path: its value if it is known well enough, else its moves; False without any."""
     frame, state = path.frames[d], path.states[d]
-    frame["next"], frame["plies"], frame["moves"], frame["floor"] = 0, 0, 0, frame["low"]
+    frame["next"] = 0
+    frame["plies"] = 0
+    frame["moves"] = 0
+    frame["floor"] = frame["low"]
     code = rule_calls.outcome(rules, state)
     if code != ONGOING:
-        frame["best"] = PROVEN_DRAW if code == DRAW else PROVEN_WIN if code == state[to_play] else PROVEN_LOSS
+        if code == DRAW:
+            frame["best"] = PROVEN_DRAW
+        elif code == state[to_play]:
+            frame["best"] = PROVEN_WIN
+        else:
+            frame["best"] = PROVEN_LOSS
         return True
     frame["key"] = hash_of(state)
     known = path.table[frame["key"] & (len(path.table) - 1)]
-    if d and known["key"] == frame["key"]:  # of the first position a line is wanted
+    if d and known["key"] == frame["key"]:  # not at d = 0, where the caller also wants the best line
         frame["best"] = known["low"] if known["low"] >= frame["high"] else known["high"]
         if known["low"] == known["high"] or known["low"] >= frame["high"] or known["high"] <= frame["low"]:
             return True
@@ -141,7 +150,8 @@ def remember(table: NDArray[np.void], frame: Record) -> None:
     """Store what the best value of a finished `frame` says, which is a bound if it is outside of the window."""
     known = table[frame["key"] & (len(table) - 1)]
     if known["key"] != frame["key"]:
-        known["key"], known["low"], known["high"] = frame["key"], PROVEN_LOSS, PROVEN_WIN
+        known["key"] = frame["key"]
+        known["low"], known["high"] = PROVEN_LOSS, PROVEN_WIN
     if frame["best"] > frame["floor"]:
         known["low"] = max(known["low"], frame["best"])
     if frame["best"] < frame["high"]:
@@ -162,10 +172,11 @@ def hash_of(state: NDArray[np.uint8]) -> int:
 def order_moves(rules: Rules, path: Path, d: int, to_play: int) -> int:
     """Put the moves of position `d` into order, and return their number.
 
-    First those that win, then those that leave the fewest replies, of these those that have cut off the most (history
-    heuristic; Schaeffer, 1989).
+    Moves that win come first, then those that leave the fewest replies. Among equals, those that have cut off the most
+    come first (history heuristic; Schaeffer, 1989).
     """
-    moves, ranks, mask, state, after = path.moves[d], path.ranks, path.mask, path.states[d], path.states[d + 1]
+    moves, ranks, mask = path.moves[d], path.ranks, path.mask
+    state, after = path.states[d], path.states[d + 1]
     mask[:] = False
     rule_calls.legal(rules, state, mask)
     cuts, count = path.cuts[state[to_play]], 0
@@ -199,7 +210,8 @@ def leave(path: Path, d: int, to_play: int) -> None:
     above, below, line = path.frames[d], path.frames[d + 1], path.lines[d]
     value = below["best"] if path.states[d, to_play] == path.states[d + 1, to_play] else -below["best"]
     if value > above["best"]:
-        above["best"], above["low"] = value, max(above["low"], value)
+        above["best"] = value
+        above["low"] = max(above["low"], value)
         above["plies"] = 1 + below["plies"]
         line[0] = path.moves[d, above["next"] - 1]
         for ply in range(below["plies"]):  # a slice would compile the text of its error, for seconds
@@ -213,7 +225,9 @@ def near_ends(rules: Rules, path: Path, positions: float) -> int:
     A line with b, c, d ... legal moves suggests √(b · c · d ...), as of moves in the best order (Knuth and Moore).
     """
     path = borrowed(path)
-    most, near, state, mask = math.log(positions), 0, path.states[1], path.mask
+    state, mask = path.states[1], path.mask
+    most = math.log(positions)
+    near = 0
     for line in range(LINES):
         size = 0.0
         copy_to(state, path.states[0])
@@ -251,12 +265,16 @@ def with_exact_end(position: Game, result: SearchResult, *, nodes: int, seconds:
     solve(rules, path, to_play, -1)  # makes no position, but compiles: now, not at the end of a game
     if seconds < math.inf:
         began = perf_counter()
-        made = solve(rules, path, to_play, 100)[1]  # to measure how long one takes
+        _, made = solve(rules, path, to_play, 100)  # measures how long a position takes
         nodes = min(nodes, int(made * seconds / (perf_counter() - began)))
-    if not nodes or not (near := near_ends(rules, path, ROOM_FOR_LUCK * nodes)):
+    if not nodes:
         return result
-    first = nodes // FIRST_SHARE[near < LINES]
-    q, lines, left = result.q.copy(), [*result.principal_variations], nodes
+    near = near_ends(rules, path, ROOM_FOR_LUCK * nodes)
+    if not near:
+        return result
+    first = nodes // (NEAR_SHARE if near == LINES else LUCKY_SHARE)
+    q, lines = result.q.copy(), [*result.principal_variations]
+    left = nodes
     order = np.argsort(-result.policy, kind="stable").tolist()
     for solved, i in enumerate(order):
         path.states[0] = position.state
@@ -293,5 +311,5 @@ def _room(position: CompiledGame, nodes: int) -> Path:
         mask=np.zeros(actions, np.bool_),
         ranks=np.zeros(actions, np.int64),
         cuts=np.zeros((2, actions), np.int64),
-        table=np.zeros(1 << min(22, (nodes // 4).bit_length()), BOUNDS),  # at most 64 MB
+        table=np.zeros(1 << min(22, (nodes // 4).bit_length()), BOUNDS),  # 64 MB or less
     )

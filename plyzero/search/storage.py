@@ -16,18 +16,18 @@ from plyzero.rules.compiled_game import CompiledGame, Rules
 from plyzero.rules.game import Game
 from plyzero.search import rule_calls
 from plyzero.search.evaluation_cache import make_cache
-from plyzero.search.numba_kernel import cached_njit
-from plyzero.search.tree import EDGE, NO_EDGE, NO_NODE, NODE, SETTINGS, SLOT, Records, Trees, copy_to
+from plyzero.search.numba_kernel import cached_njit, copy_to
+from plyzero.search.tree import EDGE, NO_EDGE, NO_NODE, NODE, SETTINGS, SLOT, Records, Trees
 from plyzero.settings import SearchSettings
 
 MAX_RESERVED: Final = 1 << 31
 """Bytes of address space, not of memory, that the edges of all legal actions at all nodes may take."""
 
 MAX_STATES: Final = 1 << 24
-"""Bytes that the positions of all nodes may take; where they need more, each simulation plays from the root again."""
+"""Bytes that the positions of all nodes may take; if they need more, each simulation plays from the root again."""
 
 MIN_RELEASED: Final = 1 << 18
-"""Fewer unused bytes than this in a tree are kept: taking them again would cost as much time as memory is saved."""
+"""Fewer unused bytes than this in a tree are kept: it is not worth the time to take them again later."""
 
 
 def make_trees(
@@ -41,15 +41,17 @@ def make_trees(
     edges = max(actions, start.num_chances) * nodes
     if slots * edges * EDGE.itemsize > MAX_RESERVED:
         edges = actions + min(actions, 32) * nodes
-    rules = cast(Rules, np.zeros(len(Rules._fields), np.int64))  # of a game in plain Python, which nothing calls
+    rules = cast(Rules, np.zeros(len(Rules._fields), np.int64))  # never called in a game in plain Python
     state_size = 1
     record = np.zeros(1, SETTINGS)
     for name in set(SETTINGS.names or ()) & SearchSettings.model_fields.keys():
         record[name] = getattr(settings, name) or 0
     if isinstance(start, CompiledGame):
         assert start.State.fields is not None
-        rules, state_size = rule_calls.addresses(start.rules), start.State.itemsize
-        record["has_compiled_rules"], record["to_play_offset"] = 1, start.State.fields["to_play"][1]
+        rules = rule_calls.addresses(start.rules)
+        state_size = start.State.itemsize
+        record["has_compiled_rules"] = 1
+        record["to_play_offset"] = start.State.fields["to_play"][1]
     record["max_score"] = start.max_score
     keeps_all = slots * (nodes + 1) * state_size <= MAX_STATES
     record["keeps_all_states"] = keeps_all
@@ -89,9 +91,11 @@ def keep_subtree(trees: Trees, b: int, e: int, simulations: int) -> bool:
     trees.renumbered[0] holds each old node's new number, or NO_NODE. The caller puts the root's position into its place
     unless every node's position is kept.
     """
-    slot, nodes, edges, states = trees.slots[b], trees.nodes[b], trees.edges[b], trees.states[b]
-    number, shift, keeps_all = trees.renumbered[0], trees.renumbered[1], trees.settings[0]["keeps_all_states"]
-    root, kept = edges[e]["child"], 0
+    slot, nodes, edges = trees.slots[b], trees.nodes[b], trees.edges[b]
+    states, keeps_all = trees.states[b], trees.settings[0]["keeps_all_states"]
+    number, shift = trees.renumbered[0], trees.renumbered[1]
+    root = edges[e]["child"]
+    kept = 0
     if root == NO_NODE:
         return False
     number[: slot["nodes"]] = NO_NODE

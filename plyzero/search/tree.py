@@ -8,16 +8,13 @@ utilities, into which the score goes (plyzero.search.policy); without it the two
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.search.numba_kernel import cached_njit
-
-if TYPE_CHECKING:
-    from plyzero.rules.compiled_game import Rules
-    from plyzero.search.evaluation_cache import Cache
+from plyzero.rules.compiled_game import Rules
+from plyzero.search.evaluation_cache import Cache
 
 NO_NODE: Final = -1
 """The parent of the root, and the child of an edge that no simulation has taken yet."""
@@ -73,7 +70,7 @@ SLOT: Final = np.dtype(
         ("outcome", "i1"),  # outcome code of the position just read: ONGOING, DRAW or the winner
         ("to_play", "i1"),  # player to move in the position just read
         ("is_chance", "i1"),  # 1 = chance moves there
-        ("score", "f4"),  # by which the winner leads, if the game is over there, as a share of max_score
+        ("score", "f4"),  # lead of the winner as a share of max_score, if the game is over there
         ("score_centre", "f4"),  # s_0, the score expected at the root for player 0, as a share of max_score
         ("noise_seed", "u4"),
         ("budget", "i4"),  # simulations asked for
@@ -86,8 +83,8 @@ SLOT: Final = np.dtype(
         ("leaf_value", "f4"),  # v, for the player to move at leaf_parent
         ("leaf_draw", "f4"),  # probability of a draw
         ("leaf_score", "f4"),  # score for the player to move at leaf_parent, as a share of max_score
-        ("rolling", "i4"),  # chance node whose rolls the simulation evaluates, one after the other; or NO_NODE
-        ("row", "i4"),  # of the network's batch, in phase NETWORK; the next one while a slot collects many leaves
+        ("rolling", "i4"),  # chance node whose rolls are being evaluated one after the other, or NO_NODE
+        ("row", "i4"),  # row of the network's batch, in phase NETWORK; the next one while a slot collects leaves
     ],
     align=True,
 )
@@ -99,18 +96,18 @@ NODE: Final = np.dtype(
         ("edge", "i4"),  # the parent's edge that leads here, or NO_EDGE
         ("first_edge", "i4"),
         ("num_edges", "i4"),
-        ("visits", "i4"),  # N(s) = 1 + Σ_a N(s, a): its own evaluation, which a chance node has not, and simulations
+        ("visits", "i4"),  # N(s) = 1 + Σ_a N(s, a); the 1 is its own evaluation, which a chance node does not have
         ("to_play", "i1"),  # player to move; at a chance node, for whom values are
-        ("proven", "i1"),  # for to_play
+        ("proven", "i1"),  # proven value for to_play, or UNPROVEN
         ("is_chance", "i1"),  # 1 = chance moves: the edges are rolls, P(s, a) are their probabilities
         ("is_exact", "i1"),  # 1 = value_sum / visits is exact: the expectation over rolls that are all proven
         ("in_full", "i1"),  # 1 = a chance node with a value for each roll: value_sum / visits is their expectation
         ("network_value", "f4"),  # probability of a win minus that of a loss, for to_play, as a utility
         ("network_draw", "f4"),  # probability of a draw
-        ("value_sum", "f8"),  # over visits, for to_play, as utilities
-        ("draw_sum", "f8"),  # over visits, probabilities of a draw
-        ("result_sum", "f8"),  # over visits, values without the score, for to_play
-        ("score_sum", "f8"),  # over visits, scores for to_play, as shares of max_score
+        ("value_sum", "f8"),  # sum over visits: utilities for to_play
+        ("draw_sum", "f8"),  # sum over visits: probabilities of a draw
+        ("result_sum", "f8"),  # sum over visits: values for to_play, without the score
+        ("score_sum", "f8"),  # sum over visits: scores for to_play, as shares of max_score
     ],
     align=True,
 )
@@ -121,10 +118,10 @@ EDGE: Final = np.dtype(
         ("action", "i4"),  # a
         ("child", "i4"),  # node, or NO_NODE
         ("visits", "i4"),  # N(s, a)
-        ("proven", "i1"),  # for the player who moves at the node above
+        ("proven", "i1"),  # proven value for the player who moves at the node above, or UNPROVEN
         ("prior", "f4"),  # P(s, a): the network's probability over legal actions; at a noisy PUCT root mixed with noise
         ("logit", "f4"),  # log of the network's probability, never noisy
-        ("value_sum", "f8"),  # W(s, a): over visits, for the player who moves at the node above, as utilities
+        ("value_sum", "f8"),  # W(s, a): sum over visits, utilities for the player who moves at the node above
     ],
     align=True,
 )
@@ -147,7 +144,7 @@ SETTINGS: Final = np.dtype(
         ("max_considered_actions", "i8"),
         ("score_weight", "f8"),
         ("score_scale", "f8"),
-        ("max_score", "f8"),  # of the game; 0 = without points
+        ("max_score", "f8"),  # the game's; 0 = without points
         ("has_compiled_rules", "i8"),  # 0 = Python has to move slots in phase READ on
         ("all_rolls", "i8"),  # 1 = each roll of a chance node is evaluated
         ("keeps_all_states", "i8"),  # 1 = every node's position is kept: plyzero.search.storage
@@ -202,14 +199,3 @@ class Trees(NamedTuple):
     cache: Cache
     settings: NDArray[np.void]
     rules: Rules
-
-
-@cached_njit
-def copy_to(target: NDArray[np.generic], source: NDArray[np.generic]) -> None:
-    """Assign `target[...] = source`, two contiguous arrays of the same size.
-
-    NumPy's assignment also broadcasts, which is slower here and takes four seconds longer to compile.
-    """
-    flat_target, flat_source = target.reshape(-1), source.reshape(-1)
-    for i in range(len(flat_target)):
-        flat_target[i] = flat_source[i]
