@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError, shown
 from plyzero.files import interval, watch_directory
@@ -36,7 +36,7 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
     """Return the network in the ONNX file `path`, or a model of the run directory `path`.
 
     game:    the game that the network must be for; None = any game.
-    model:   of a run: "newest", "best" by the measured scores, or a step as text.
+    model:   which model of a run: "newest", "best" by the measured scores, or a step as text.
     threads: number of threads for inference.
     Raises UserError if there is no such model or it cannot be used, or if the rules have changed since.
     """
@@ -45,7 +45,7 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
             return Network(read_model_file(path), game, label=path.name, threads=threads)
         except ModelRefusedError as error:
             raise UserError(f"cannot use {path}: {error}") from error
-    from plyzero.run.replay import check_rules  # and zarr with it, which a player without a run does not need
+    from plyzero.run.replay import check_rules  # imports zarr, which a player without a run does not need
 
     run = open_run(path, game=game)
     check_rules(run)
@@ -73,9 +73,9 @@ def load_model(
 ) -> Network:
     """Return the model `name` as a network.
 
-    run_id:    of the run that it must belong to; None = any.
+    run_id:    id of the run that it must belong to; None = any.
     largest:   number of positions in the largest batch that is expected.
-    precision: fp32; int8 = its 8-bit form, or, where it has none that can be used, fp32; auto = the faster one here.
+    precision: fp32; int8 = its 8-bit form, or fp32 if it has none that can be used; auto = the faster one here.
     Raises ModelRefusedError if it is damaged, of another run or not for `game`, and OSError if it cannot be read.
     """
     content = read_model(directory, name)
@@ -108,7 +108,7 @@ def is_of_network(run: RunDirectory) -> bool:
 
 
 def _metadata(content: bytes) -> dict[str, str]:
-    """Return the metadata of an ONNX file; nothing if it cannot be read, which loading it reports."""
+    """Return the metadata of an ONNX file; nothing if it cannot be read: loading it reports why."""
     try:
         return {each.key: each.value for each in parse(content).metadata_props}
     except GraphError:
@@ -126,8 +126,8 @@ def load_newest(
 ) -> Network | None:
     """Return the newest model that can be loaded, of training step `step` if given; None if there are no models yet.
 
-    While the volume reports errors, this is tried again for a few seconds; then an older model is used that can be
-    read. Raises UserError if there are models but none of `step`, or none that can be loaded.
+    While the volume reports errors, this is tried again for a few seconds, and then with older models. Raises UserError
+    if there are models but none of `step`, or none that can be loaded.
     """
     for pause in (*RETRY_SECONDS, None):
         try:
@@ -179,7 +179,8 @@ class ModelWatch:
         run_id: RunId | None = None,
         precision: Precision = "fp32",
     ) -> None:
-        self._directory, self._poll_seconds = directory, interval(directory, poll_seconds)
+        self._directory = directory
+        self._poll_seconds = interval(directory, poll_seconds)
         self._load: Callable[[ModelName], Network] = lambda name: load_model(
             directory, name, game, run_id=run_id, threads=threads, largest=largest, precision=precision
         )
@@ -193,12 +194,19 @@ class ModelWatch:
     @classmethod
     def of(cls, run: Run, *, threads: int, precision: Precision = "fp32", largest: int = SMALLEST_BATCH) -> Self:
         """Return the watch of the models of `run`; `largest` is the number of positions in the largest batch."""
-        about: dict[str, Any] = {"threads": threads, "largest": largest, "run_id": run.id, "precision": precision}
-        return cls(run.models, run.game, poll_seconds=run.settings.selfplay.poll_seconds, **about)
+        return cls(
+            run.models,
+            run.game,
+            poll_seconds=run.settings.selfplay.poll_seconds,
+            threads=threads,
+            largest=largest,
+            run_id=run.id,
+            precision=precision,
+        )
 
     def __enter__(self) -> Self:
         try:
-            if not isinstance(self._directory, RemotePath):  # which has no events
+            if not isinstance(self._directory, RemotePath):  # a store has no file events
                 self._end_events = watch_directory(self._directory, self._woken)
         except OSError as error:
             log.warning("no file events (%s): polling every %g s", error, self._poll_seconds)
@@ -246,8 +254,10 @@ class ModelWatch:
                 except ModelRefusedError as error:
                     if name not in self._refused:
                         log.warning("keeping the old model: %s", error)
-                    again = isinstance(error, ModelDamagedError)
-                    self._refused[name] = self._refused.get(name, 0) + 1 if again else MAX_ATTEMPTS
+                    if isinstance(error, ModelDamagedError):
+                        self._refused[name] = self._refused.get(name, 0) + 1
+                    else:
+                        self._refused[name] = MAX_ATTEMPTS
                     continue
                 self._current = name
                 return network
@@ -258,7 +268,8 @@ class ModelWatch:
         log.warning("the model is no longer used: %s", error)
         if self._current is not None:
             self._refused[self._current] = MAX_ATTEMPTS
-        self._current, self._next_poll = None, 0.0
+        self._current = None
+        self._next_poll = 0.0
 
     def wait(self, seconds: float) -> None:
         """Sleep until a file event arrives, but at most `seconds`."""

@@ -56,8 +56,8 @@ MAX_INTEGER: Final = 4096  # absolute value of an integer attribute, such as the
 MAX_OPSET: Final = range(11, 100)  # versions of the operators; ONNX Runtime itself refuses those that it does not know
 MAX_METADATA: Final = 1 << 18  # bytes
 MAX_BATCH: Final = 4096  # positions that are evaluated at once
-MAX_POSITION_BYTES: Final = 1 << 26  # of the tensors that are needed at the same time, per position
-MAX_COPIED_BYTES: Final = 1 << 27  # of weights that are used again: ONNX Runtime keeps a copy for every use
+MAX_POSITION_BYTES: Final = 1 << 26  # bytes per position in the tensors that are needed at the same time
+MAX_COPIED_BYTES: Final = 1 << 27  # bytes of weights used again: ONNX Runtime keeps a copy for every use
 MAX_POSITION_WORK: Final = 1 << 35  # multiplications per position
 """The limits of a model. The weights themselves are bounded by the size of the file."""
 
@@ -77,7 +77,7 @@ def parse(content: bytes) -> onnx.ModelProto:
     if model.functions or model.training_info:
         raise GraphError("it has functions or training information, which is not supported")
     metadata = [text for each in model.metadata_props for text in (each.key, each.value)]
-    if any(isinstance(text, bytes) for text in metadata):  # as protobuf returns what is not UTF-8
+    if any(isinstance(text, bytes) for text in metadata):  # protobuf returns bytes where a text is not UTF-8
         raise GraphError("it has metadata that is not text")
     if sum(map(len, metadata)) > MAX_METADATA:
         raise GraphError(f"its metadata has more than {MAX_METADATA} bytes")
@@ -231,7 +231,7 @@ def _cost(model: onnx.ModelProto, tensors: dict[str, tuple[int, tuple[int, ...]]
     made = {each.name for each in (*model.graph.input, *model.graph.initializer)}
     alive = {model.graph.input[0].name}
     kept = {each.name for each in model.graph.output}
-    largest = work = 0
+    largest, work = 0, 0
     for at, node in enumerate(model.graph.node):
         if missing := [name for name in node.input if name and name not in made]:
             raise GraphError(f"{_named(missing[0])} is used before it is computed")
@@ -248,7 +248,8 @@ def _cost(model: onnx.ModelProto, tensors: dict[str, tuple[int, tuple[int, ...]]
         made.update(outputs)
         alive.update(outputs)
         largest = max(largest, sum(_num_bytes(tensors[name]) for name in alive))
-        work += _work(node, [tensors[name][1] for name in node.input if name], [tensors[name][1] for name in outputs])
+        inputs = [name for name in node.input if name]
+        work += _work(node, [tensors[name][1] for name in inputs], [tensors[name][1] for name in outputs])
         alive -= {name for name in alive if last_use[name] <= at and name not in kept}
     return _Cost(largest, work)
 
@@ -277,10 +278,9 @@ def _has_unknown_fields(message: Message) -> bool:
     """Return whether a message has a field that is not known here, and that ONNX Runtime might know."""
     if len(UnknownFieldSet(message)):
         return True
-    for field in message.DESCRIPTOR.fields:
+    for field, value in message.ListFields():
         if field.message_type:
-            value = getattr(message, field.name)
-            inner = value if isinstance(value, Sequence) else [value] if message.HasField(field.name) else []
+            inner = value if isinstance(value, Sequence) else [value]
             if any(_has_unknown_fields(each) for each in inner):
                 return True
     return False

@@ -48,11 +48,11 @@ GPU_OPTIONS: Final[tuple[dict[str, str], ...]] = (
     {"cudnn_conv_algo_search": "HEURISTIC", "prefer_nhwc": "1"},
     {"cudnn_conv_algo_search": "HEURISTIC"},
 )
-"""Options of the GPU's provider, of which the first that ONNX Runtime takes are used. By default cuDNN times all its
+"""Options of the GPU's provider; the first ones that ONNX Runtime takes are used. By default cuDNN times all its
 algorithms for every new shape of every session. Tensor cores compute with the channels last."""
 
 SMALLEST_BATCH: Final = 64
-"""On a GPU, to which every shape is new once, batches are padded to this number of positions or the next power of 2."""
+"""Batches on a GPU are padded to this number of positions or the next power of 2, since every new shape costs time."""
 
 BATCH_BYTES: Final = 1 << 28
 """Memory for the tensors of one call of ONNX Runtime, in bytes; a larger batch is evaluated in parts."""
@@ -68,19 +68,19 @@ NUM_GAMES: Final = 4
 NUM_FIRST: Final = 4
 MAX_SECONDS: Final = 5.0
 """A model evaluates NUM_TESTS positions of NUM_GAMES random games before it is used, the first NUM_FIRST of them within
-MAX_SECONDS of processor time per thread, of which a suspended process uses none. A slow model evaluates fewer of the
-others."""
+MAX_SECONDS per thread. A slow model evaluates fewer of the others. The time is that of the processor, so it does not
+run while the process is suspended."""
 
 
 class Network:
     """An ONNX model; call it with an EvaluationBatch. Positions are evaluated independently of one another.
 
     label:       its name in messages.
-    fence, step: of its file name in a run; 0 for any other file.
+    fence, step: those in its file name in a run; 0 for any other file.
     game:        the game it plays; without one the model's metadata names it.
-    metadata:    of its ONNX file.
+    metadata:    the metadata of its ONNX file.
     has_board:   whether it estimates the final board.
-    precision:   of its numbers: fp32; int8 inside an 8-bit form; fp16 on a GPU.
+    precision:   the type of its numbers: fp32; int8 inside an 8-bit form; fp16 on a GPU.
     """
 
     def __init__(
@@ -121,8 +121,9 @@ class Network:
             position_bytes = check_graph(model)
         except GraphError as error:
             raise ModelRefusedError(f"{label} is refused: {error}") from error
-        self._outputs, self.has_board = outputs_of(model), BOARD in declared_shapes(model)
-        del model  # before ONNX Runtime makes its own copies of the weights
+        self._outputs = outputs_of(model)
+        self.has_board = BOARD in declared_shapes(model)
+        del model  # frees its memory before ONNX Runtime makes its own copies of the weights
         self._batch = max(1, min(MAX_BATCH, BATCH_BYTES // max(1, position_bytes)))
         try:
             self._session = open_session(
@@ -167,8 +168,8 @@ class Network:
         began = time.process_time()
         with _terminated_after(MAX_SECONDS * threads, self._options):
             self._evaluate_part(first)
-        share = threads / max(1e-9, time.process_time() - began)  # how often it could do this in a second
-        enough = rest[: int(len(first) * share)]
+        times_per_second = threads / max(1e-9, time.process_time() - began)
+        enough = rest[: int(len(first) * times_per_second)]
         if len(enough):
             self(EvaluationBatch(enough, list))
         size = 2 * SMALLEST_BATCH
@@ -185,7 +186,7 @@ class Network:
         """The search settings that the model was trained with; the defaults if its metadata does not have them."""
         try:
             return parse_stored_settings(self.metadata.get("settings", "{}")).search
-        except ValueError:  # of a version of plyzero whose settings are not known here
+        except ValueError:  # another version of plyzero has written settings that are not known here
             return SearchSettings()
 
     def __call__(self, batch: EvaluationBatch) -> Evaluation:
@@ -214,7 +215,7 @@ class Network:
         return np.clip(np.nan_to_num(np.asarray(found[0], np.float32)), -1, 1)
 
     def _padded(self, positions: int) -> int:
-        """Return the size of the batch in which a GPU evaluates so many positions."""
+        """Return the size to which a GPU pads a batch of so many positions."""
         return min(self._batch, max(SMALLEST_BATCH, 1 << (positions - 1).bit_length()))
 
     def _run(self, outputs: Sequence[str], observations: NDArray[np.float32]) -> list[NDArray[np.float32]]:
@@ -226,14 +227,17 @@ class Network:
 
 
 def outputs_of(model: Model) -> tuple[str, ...]:
-    """Return the names of the outputs of which an evaluation consists."""
+    """Return the names of the outputs that make up an evaluation."""
     return (LOGITS, WDL, SCORE) if SCORE in declared_shapes(model) else (LOGITS, WDL)
 
 
 def _as_evaluation(outputs: Sequence[NDArray[np.float32]]) -> Evaluation:
-    """Return the values of `outputs_of` as an evaluation, of whose score only the mean is kept."""
-    logits, wdl, *score = outputs
-    return Evaluation(logits, np.concatenate([wdl, score[0][:, :1]], axis=1) if score else wdl)
+    """Return the values of `outputs_of` as an evaluation; it keeps the mean of the score, and not its deviation."""
+    if len(outputs) == 2:
+        logits, wdl = outputs
+        return Evaluation(logits, wdl)
+    logits, wdl, score = outputs
+    return Evaluation(logits, np.concatenate([wdl, score[:, :1]], axis=1))
 
 
 def resize(model: Model, game: GameSpec) -> bool:
@@ -268,9 +272,9 @@ _OBSERVATIONS: Final[dict[tuple[object, ...], NDArray[np.float32]]] = {}
 def reachable_observations(game: GameSpec, *, first_game: int = 0) -> NDArray[np.float32]:
     """Return the observations of up to NUM_TESTS positions of random games at which a player moves, the first first.
 
-    They are always the same for a game and the number of the first random game, and are computed once. Rules that raise
-    an error give the initial position only: the error is reported where the game is played next. So are observations
-    that no network can take, which are left out.
+    They are always the same for a game and the number of the first random game, and are computed once. If rules raise
+    an error, only the initial position is left, and observations that no network can take are left out. Both are
+    reported where the game is played next.
     """
     key = (game.identity, first_game, *game.start.observation_shape)
     if key not in _OBSERVATIONS:
@@ -305,9 +309,10 @@ def takes_int8(precision: Precision) -> bool:
     "auto" is true where a processor multiplies and adds 8-bit numbers in one instruction (VNNI). Others are slower with
     them, and lose accuracy, as their sums overflow. On a GPU it is false.
     """
-    return precision == "int8" or (
-        precision == "auto" and not has_gpu() and not cpu_flags().isdisjoint({"avx512_vnni", "avx_vnni"})
-    )
+    if precision != "auto":
+        return precision == "int8"
+    has_vnni = not cpu_flags().isdisjoint({"avx512_vnni", "avx_vnni"})
+    return has_vnni and not has_gpu()
 
 
 def has_gpu() -> bool:
@@ -320,14 +325,14 @@ def _runs_on(provider: str) -> bool:
     """Return whether an execution provider works, tried with a graph that copies a number."""
     import onnx
 
-    if provider == GPU and (preload := getattr(onnxruntime, "preload_dlls", None)):  # since version 1.21
+    if provider == GPU and hasattr(onnxruntime, "preload_dlls"):  # version 1.21 or newer
         with redirect_stdout(sys.stderr):
-            preload()  # CUDA and cuDNN, if pip has installed them, where only torch would find them
+            onnxruntime.preload_dlls()  # finds CUDA and cuDNN where pip installs them
     x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xy")
     graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "copy", [x], [y])
     model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)])
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # that there is no GPU is no error
+    options.log_severity_level = 4  # a machine without a GPU is no error
     try:
         content = model.SerializeToString()
         session = onnxruntime.InferenceSession(content, options, providers=[provider], enable_fallback=0)
@@ -352,22 +357,24 @@ def open_session(content: bytes, threads: int, *, halve: bool, plan_memory: bool
 
     halve:       whether the model can be used in half precision, as one of 32 bits can.
     plan_memory: whether the second batch of a size takes its memory in one block, beside what the first one has left.
-                 That saves time, but not memory, of which a few positions of a wasteful model take hundreds of MB.
+                 This saves time but costs memory: a few positions of a wasteful model take hundreds of MB.
     """
     options = onnxruntime.SessionOptions()
     options.enable_mem_pattern = plan_memory
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    if threads > 1:  # threads that wait would compute nothing, yet take the cores from everything else
+    if threads > 1:  # waiting threads would keep their cores busy
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     options.add_session_config_entry("session.load_model_format", "ONNX")
-    halved = half_precision(content) if halve and has_gpu() else b""
-    for chosen in GPU_OPTIONS * bool(halved):
-        with suppress(Exception):  # ONNX Runtime does not know an option, or the GPU has no room
-            session = onnxruntime.InferenceSession(halved, options, providers=[(GPU, chosen), CPU], enable_fallback=0)
-            if session.get_providers()[0] == GPU:
-                return session
+    if halve and has_gpu():
+        halved = half_precision(content)
+        for chosen in GPU_OPTIONS:
+            providers = [(GPU, chosen), CPU]
+            with suppress(Exception):  # ONNX Runtime does not know an option, or the GPU has no room
+                session = onnxruntime.InferenceSession(halved, options, providers=providers, enable_fallback=0)
+                if session.get_providers()[0] == GPU:
+                    return session
     return onnxruntime.InferenceSession(content, options, providers=[CPU], enable_fallback=0)
 
 
@@ -379,7 +386,7 @@ def run_on_cpu(content: bytes, observations: NDArray[np.float32]) -> Evaluation:
 
 def _return_free_memory() -> None:
     """Return freed memory from the C library to the system: a model takes twice its size while it is loaded."""
-    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # of glibc
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # only glibc has it
         trim(0)
 
 

@@ -2,10 +2,15 @@
 
 A journal is taken only if its lock is free, and if neither its owner's heartbeat nor its size has changed for a while
 by the clock of this process. The lock alone is not enough: it may not cross two mounts of one volume. The time without
-a change is not enough either: the owner may have been suspended. So a journal is taken in three steps, after each of
-which a process may be killed: rename it to `.taken`; read it, when its size has not changed for a while, and seal its
-games under the owner's name and number; remove it. A process that finds a taken journal continues from there. An owner
-that is alive notices the new name before it acknowledges another game (`Journal.append`), and goes on with the next.
+a change is not enough either: the owner may have been suspended. So a journal is taken in three steps, and the process
+may be killed after each of them:
+
+1. Rename it to `.taken`.
+2. When its size has not changed for a while, read it, and seal its games under the owner's name and number.
+3. Remove it.
+
+A process that finds a taken journal continues from there. An owner that is alive notices the new name before it
+acknowledges another game (`Journal.append`), and goes on with its next journal.
 """
 
 from __future__ import annotations
@@ -34,7 +39,8 @@ class Adoption:
     """Seals the journals of dead workers through repeated calls of `adopt`."""
 
     def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._run, self._clock = run, clock
+        self._run = run
+        self._clock = clock
         self._file_errors = FileErrors(clock=clock)
         self._observed: dict[JournalName, tuple[object, float]] = {}  # heartbeat and size, and since when
 
@@ -62,15 +68,16 @@ class Adoption:
 
     def _unchanged(self, name: JournalName, path: Path) -> float:
         """Return the seconds since the last change that shows a living owner."""
-        before = self._observed.pop(name, None)  # after an error the time begins anew
+        before = self._observed.pop(name, None)  # forgotten if an error follows, so that the time begins anew
         heartbeat = b""
         if not name.taken:
             beating = self._run.local / "workers" / f"{name.owner}.json"
             with suppress(FileNotFoundError, UnreadableError):
                 heartbeat = files.read_file(beating, max_bytes=MAX_BEAT_BYTES)
         evidence = (heartbeat, os.stat(path).st_size)
-        self._observed[name] = before if before and before[0] == evidence else (evidence, self._clock())
-        return self._clock() - self._observed[name][1]
+        since = before[1] if before and before[0] == evidence else self._clock()
+        self._observed[name] = evidence, since
+        return self._clock() - since
 
     def _adopt(self, name: JournalName, path: Path) -> int:
         """Take the next step with one journal if nothing has changed for long enough; return the games sealed."""
@@ -102,7 +109,8 @@ def seal_taken(run: Run, name: JournalName) -> int:
 
     A damaged journal is moved to quarantine, after the games that can be read have been sealed.
     """
-    path, faults = run.journals / str(name), list[str]()
+    path = run.journals / str(name)
+    faults: list[str] = []
     try:
         batches = read_journal(path, run.game, run_id=run.id, on_fault=faults.append)
     except OSError:
@@ -110,7 +118,8 @@ def seal_taken(run: Run, name: JournalName) -> int:
     except MemoryError as error:
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), str(path)) from error
     except Exception as error:  # a header can be wrong in many ways
-        batches, faults = [], [f"{path.name} cannot be read: {error!r}"]
+        batches = []
+        faults = [f"{path.name} cannot be read: {error!r}"]
     adopted = seal_games(run, name, batches)
     if faults:
         log.warning("moved to quarantine: %s", "; ".join(faults[:3]))

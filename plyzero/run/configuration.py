@@ -30,8 +30,8 @@ PRESETS: Final[dict[str, dict[str, dict[str, object]]]] = {
 trainer with a GPU and many workers."""
 
 FEW_ROLLS: Final = 6
-"""Number of rolls up to which the search evaluates each of them, and luck is taken out of targets: those of a die. In
-pig both teach more in the same time; with the 21 of backgammon they do not (benchmarks/strength/SWEEPS.md)."""
+"""Largest number of rolls for which the search evaluates each roll, and luck is taken out of targets: those of a die.
+In pig both teach more in the same time; with the 21 of backgammon they do not (benchmarks/strength/SWEEPS.md)."""
 
 PREFIX: Final = "PLYZERO_"
 """Prefix of the environment variables that are settings."""
@@ -70,7 +70,8 @@ def resolve(
             raise UserError(message) from error
         section, *names = map(str, first["loc"])
         found = (source for source, layer in reversed(layers) if names and names[0] in layer.get(section, {}))
-        source, key = next(found, "the settings"), ".".join([section, *names])
+        source = next(found, "the settings")
+        key = ".".join([section, *names])
         raise UserError(f"setting {key} from {source}: {message}, got {shown(first['input'])}") from error
 
 
@@ -172,7 +173,8 @@ def preset_for(name: str, start: Game) -> Layer:
     if start.max_score or start.final_planes:
         preset.setdefault("network", {})["points"] = True
     if 0 < start.num_chances <= FEW_ROLLS:
-        preset.setdefault("search", {})["all_rolls"] = preset.setdefault("trainer", {})["luck_adjustment"] = True
+        preset.setdefault("search", {})["all_rolls"] = True
+        preset.setdefault("trainer", {})["luck_adjustment"] = True
     for required in unmet_requirements(name, start):
         preset.setdefault(required.section, {})[required.key] = required.minimum
     return preset
@@ -199,8 +201,14 @@ def requirements(start: Game) -> list[Requirement]:
     max_legal = max(len(game.positions[i].legal_actions()) for game in games for i in game.decisions)
     side = max(start.observation_shape[1:])
     window = 1000 * plies * Settings().selfplay.full_search_probability
+    if max_legal <= 64:
+        simulations = 0
+    elif max_legal <= 200:
+        simulations = 128
+    else:
+        simulations = 256
     return [
         Requirement("network", "blocks", minimum=math.ceil((side - 3) / 4)),
         Requirement("trainer", "window_positions", minimum=math.ceil(window)),
-        Requirement("selfplay", "simulations", minimum=0 if max_legal <= 64 else 128 if max_legal <= 200 else 256),
+        Requirement("selfplay", "simulations", minimum=simulations),
     ]

@@ -54,14 +54,17 @@ class RunId(NamedTuple):
     @property
     def header(self) -> dict[str, str | bool]:
         """The id as run.toml has it."""
-        return {"id": self.text, **({WITHOUT: True} if self.older_without else {})}
+        header: dict[str, str | bool] = {"id": self.text}
+        if self.older_without:
+            header[WITHOUT] = True
+        return header
 
     def find_fault(self, found: object) -> str | None:
         """Return why a file with the id `found`, or None, does not belong to this run; None if it does."""
         if found == self.text or (found is None and self.older_without):
             return None
-        of = "no run" if found is None else f"the run {shown(found)}"
-        return f"it is of {of}, and this is the run {self.text}"
+        owner = "no run" if found is None else f"the run {shown(found)}"
+        return f"it is of {owner}, and this is the run {self.text}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +77,9 @@ class RunDirectory:
     preset:   the name of the preset with which the run was created.
     seed:     the seed of all random numbers.
     settings: the settings of this process, which the environment and -o may have changed.
-    id:       of this run; None = a run of an earlier version that has only been read since.
-    scratch:  of a run in a bucket: a directory of this machine for journals and logs; None = this process writes none.
-    own_budget: the settings of the budget that the environment and -o give to this process, which the run may not have.
+    id:       the id of this run; None = a run of an earlier version that has only been read since.
+    scratch:  for a run in a bucket, a directory of this machine for journals and logs; None = this process writes none.
+    own_budget: the settings of the budget that the environment or -o gives to this process alone.
     """
 
     root: Path
@@ -195,7 +198,7 @@ def plan_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0
 
 
 def write_run(run: Run) -> None:
-    """Write run.toml, with which the directory becomes a run.
+    """Write run.toml, which makes the directory a run.
 
     Raises FileExistsError if it is a run already, and UserError if it is in a bucket that cannot hold one.
     """

@@ -91,10 +91,11 @@ class Journal:
         files.write_file(unfinished, _frame(json.dumps(header).encode()))
         held = None
         try:
-            held = files.lock(unfinished, needed=False, to_write=True)  # before other processes can see it
+            held = files.lock(unfinished, needed=False, to_write=True)  # other processes cannot see it yet
             if held is None:  # this process was suspended for so long that the trainer has removed the file
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(unfinished))
-            self._descriptor, self._size = held, os.fstat(held).st_size
+            self._descriptor = held
+            self._size = os.fstat(held).st_size
             files.rename(unfinished, self._path)
         except BaseException:
             if held is not None:
@@ -161,7 +162,7 @@ def read_journal(
 ) -> list[Games]:
     """Return the acknowledged batches of games, in order, without games that no worker writes.
 
-    run_id:   of the run that it must belong to; None = any.
+    run_id:   id of the run that it must belong to; None = any.
     on_fault: called with a sentence for every damaged part of the file and for every batch with such a game.
 
     Raises ValueError if the file is of another schema, game, run or writer, and OSError if the volume did not give it.
@@ -249,11 +250,12 @@ def _frame(body: bytes) -> bytes:
 
 
 def _frames(content: bytes) -> Iterator[tuple[int, bytes | None]]:
-    """Yield (offset, body) of every valid frame, and (offset, None) of every damaged part, which ends at the next one.
+    """Yield (offset, body) of every valid frame, and (offset, None) of every damaged part; it ends at the next frame.
 
     An incomplete frame at the end is not yielded.
     """
-    offset, checked, most = 0, 0, (1 << 20) + 2 * len(content)  # bytes that are checked in search of valid frames
+    offset = 0
+    checked, most = 0, (1 << 20) + 2 * len(content)  # bytes read in search of valid frames
     while offset < len(content):
         body, after = _frame_at(content, offset)
         if body is not None:
@@ -266,7 +268,7 @@ def _frames(content: bytes) -> Iterator[tuple[int, bytes | None]]:
             if following < 0:
                 break
             body, after = _frame_at(content, following)
-            checked += 4096 + after - following  # an attempt costs something even where the frame is short
+            checked += 4096 + after - following  # an attempt costs something even if the frame is short
         if body is None:
             if not _is_incomplete(content, offset):
                 yield offset, None

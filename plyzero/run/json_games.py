@@ -37,19 +37,25 @@ Column = NDArray[np.bool_ | np.number]
 def games_to_json(games: Games, start: Game) -> Iterator[dict[str, Any]]:
     """Yield a JSON object per game; `start` is the initial position of the game."""
     for one in games:
-        (game,), positions = one.games, one.positions
+        (game,) = one.games
+        positions = one.positions
         moves: list[int] = []
         actions = positions["action"].tolist()
         for action, (_, rolls) in zip([*actions, None], replay_game(start, game, actions), strict=True):
             moves += rolls if action is None else [*rolls, action]
-        luck = {} if one.luck is None else {"luck": [round(float(value), 4) for value in one.luck]}
+        score, luck = {}, {}
+        if start.max_score:
+            score = {"score": None if game["score"] == UNKNOWN_SCORE else float(game["score"])}
+        if one.luck is not None:
+            luck = {"luck": [round(float(value), 4) for value in one.luck]}
+        is_adjudicated = (game["end"], game["winner"]) == (RESIGNED, DRAW)
         yield {
             "version": VERSION,
             "id": f"{game['id']:016x}",
             "moves": action_names(start, tuple(moves)),
             "winner": WINNERS[int(game["winner"])],
-            **({"score": None if game["score"] == UNKNOWN_SCORE else float(game["score"])} if start.max_score else {}),
-            "end": "adjudicated" if (game["end"], game["winner"]) == (RESIGNED, DRAW) else ENDS[int(game["end"])],
+            **score,
+            "end": "adjudicated" if is_adjudicated else ENDS[int(game["end"])],
             "opening_plies": int(game["opening_plies"]),
             "players": positions["to_play"].tolist(),
             "values": [round(float(value), 4) for value in positions["root_value"]],
@@ -110,7 +116,8 @@ def _import_game(line: bytes, game: GameSpec) -> Games:
 
     opening = _integer(found, "opening_plies", most=len(played))
     chosen = np.arange(len(played)) >= opening
-    positions["search"][chosen], positions["simulations"] = 1, 1  # PUCT, whose policy is the visits: all of this move
+    positions["search"][chosen] = 1  # PUCT: its policy is the visits, and this move has all of them
+    positions["simulations"] = 1
     positions["full"] = _per_ply(found, "full", chosen, most=chosen)
     positions["root_value"] = _per_ply(found, "values", np.zeros(len(played)), least=-1)
     positions["model_step"] = _per_ply(found, "models", np.zeros(len(played)), most=2**32 - 1)
@@ -120,7 +127,8 @@ def _import_game(line: bytes, game: GameSpec) -> Games:
     table = np.zeros(sum(map(len, legal)), MOVE)
     table["action"] = np.concatenate(legal)
     table["visits"] = table["action"] == np.repeat(positions["action"], positions["num_legal"])
-    table["prior"], table["q"] = np.repeat(1 / positions["num_legal"], positions["num_legal"]), np.nan
+    table["prior"] = np.repeat(1 / positions["num_legal"], positions["num_legal"])
+    table["q"] = np.nan
     record = (_identity(found), len(played), winner, end, 0, opening, score_of(outcome, game.start))
     observations = [np.asarray(position.observe(), position.observation_dtype) for position in played]
     return Games(np.array([record], GAME), positions, table, np.stack(observations))
@@ -136,7 +144,8 @@ def _result(found: dict[str, object], moves: int, winner: int, *, is_long: bool)
     Raises ValueError if the game is not over, or if its result is not the one that the rules give.
     """
     given = found.get("winner", found.get("result"))
-    given = "draw" if given == "1/2-1/2" else given
+    if given == "1/2-1/2":
+        given = "draw"
     if given not in WINNERS.values():
         raise ValueError(f"expected the winner, one of first, second and draw, got {shown(given)}")
     if winner == ONGOING:

@@ -29,7 +29,7 @@ LAST_FENCE: Final = 999_999
 """The largest fence: the names of states and models have six digits for it."""
 
 LOCK_WAIT_SECONDS: Final = 1.0
-"""Time for which a trainer waits for the lock: `plyzero status` holds it for a moment when it tests it."""
+"""Time that a trainer waits for the lock, in seconds: `plyzero status` holds it for a moment when it tests it."""
 
 log = logging.getLogger(__name__)
 

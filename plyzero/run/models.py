@@ -115,14 +115,14 @@ def read_model_file(path: Path) -> bytes:
 
 
 def digest_of(content: bytes) -> str:
-    """Return the digest by which a file of a model is named: the first 8 hex digits of its SHA-256."""
+    """Return the digest in the name of a model's file: the first 8 hex digits of its SHA-256."""
     return hashlib.sha256(content).hexdigest()[:8]
 
 
 def best_model(directory: Path, metrics: Path) -> ModelName:
     """Return the best model that has been measured; of equals, the newest.
 
-    It is the newest with which a condition of the budget was reached; without one, that with the best scores against
+    It is the newest one that reached a condition of the budget. If none did, it is the one with the best scores against
     the opponents of `plyzero train`. Raises UserError if no existing model has been measured.
     """
     counts: dict[ModelName, dict[str, tuple[int, int, int]]] = {}

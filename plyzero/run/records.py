@@ -34,7 +34,7 @@ FOREIGN_FENCE: Final = 2**32 - 1
 JOURNAL_NAME: Final = re.compile(
     r"(?P<worker>[a-z0-9_]{1,32})\.(?P<incarnation>[0-9a-f]{8})-(?P<sequence>\d{8})\.(?P<kind>wal|taken)"
 )
-"""Pattern of the file name of a journal, which ends in `taken` once a process has taken it from its owner."""
+"""Pattern of the file name of a journal. It ends in `taken` once a process has taken the journal from its owner."""
 
 GAME: Final = np.dtype(
     [
@@ -42,7 +42,7 @@ GAME: Final = np.dtype(
         ("positions", "u4"),  # one per ply
         ("winner", "i1"),  # 0 or 1, DRAW, or ONGOING if it was truncated
         ("end", "u1"),  # BY_RULE, TRUNCATED or RESIGNED
-        ("seed", "u8"),  # of all random numbers of self-play; the actions alone replay the game
+        ("seed", "u8"),  # seed of self-play's random numbers; the actions and the rolls from it replay the game
         ("opening_plies", "u2"),  # moves at the start, random or given
         ("score", "f4"),  # points by which the winner leads; UNKNOWN_SCORE; 0 in a game without points
     ]
@@ -55,7 +55,7 @@ UNKNOWN_SCORE: Final = -1.0
 FORMAT_1: Final = np.dtype(GAME.descr[:-1])
 """GAME without `score`, as segments and journals of games without points have it, and those of earlier versions."""
 
-# `search` is PUCT or GUMBEL of plyzero.search.tree, or 0 for an opening move, whose fields below are meaningless.
+# `search` is PUCT or GUMBEL of plyzero.search.tree, or 0 for an opening move: the fields below are then meaningless.
 POSITION: Final = np.dtype(
     [
         ("action", "u4"),  # the action that was played
@@ -131,8 +131,8 @@ class Games:
     positions:    `[N]` POSITION.
     moves:        `[M]` MOVE.
     observations: `[N, C, H, W]` in the game's observation_dtype, from the point of view of the player to move.
-    luck:         `[N]` float32, by how much the rolls that followed the move were better than the search expected, for
-                  player 0; None where `trainer.luck_adjustment` was off.
+    luck:         `[N]` float32, for player 0, the value after the rolls that followed the move minus what the search
+                  expected before them; None where `trainer.luck_adjustment` was off.
     """
 
     games: NDArray[np.void]
@@ -193,7 +193,7 @@ class Games:
 
 
 def format_of(game: GameSpec) -> int:
-    """Return the version in which segments and journals of `game` are written: 2 for a game with points, or else 1."""
+    """Return the format version of segments and journals of `game`: 2 for a game with points, or else 1."""
     return 2 if game.start.max_score else 1
 
 
@@ -226,7 +226,7 @@ def pack_bits(observations: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def unpack_bits(bits: NDArray[np.uint8], shape: Sequence[int]) -> NDArray[np.bool_]:
-    """Return the observations, each of this shape, of which `pack_bits` has made `bits`."""
+    """Return the observations, each of this shape, that `pack_bits` has packed into `bits`."""
     unpacked = np.unpackbits(bits, axis=1, count=int(np.prod(shape)))
     return unpacked.view(np.bool_).reshape(len(bits), *shape)
 
@@ -276,18 +276,22 @@ def find_valid(games: Games, num_actions: int) -> tuple[NDArray[np.bool_], str |
     }
     if games.luck is not None:
         rules["position/luck"] = np.abs(games.luck) <= 2 * MAX_ROLLS
-    valid, fault = np.ones(len(game), np.bool_), None
+    valid = np.ones(len(game), np.bool_)
+    fault = None
     for field, holds in rules.items():
         if not holds.all():
             fault = fault or f"{field} has an impossible value at index {int(np.argmin(holds))}"
             wrong = np.flatnonzero(~holds)
-            wrong = of_position[wrong] if field.startswith("move/") else wrong
-            valid[wrong if field.startswith("game/") else of_game[wrong]] = False
+            if field.startswith("move/"):
+                wrong = of_position[wrong]
+            if not field.startswith("game/"):
+                wrong = of_game[wrong]
+            valid[wrong] = False
     return valid, fault
 
 
 def _any(holds: NDArray[np.bool_], of_position: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
-    """Return for which of `size` positions any of its moves `holds`."""
+    """Return whether any of its moves `holds`, for each of `size` positions."""
     return np.bincount(of_position[holds], minlength=size) > 0
 
 

@@ -27,10 +27,10 @@ from plyzero.run.zarr_zip import MAX_BYTES, Archive
 from plyzero.volumes import to_path
 
 CHECK_SECONDS: Final = 0.3
-"""CPU time for which the rules are compared with recorded games when a command starts, in seconds."""
+"""CPU seconds that a command spends when it starts, to compare the rules with recorded games."""
 
 NEWEST: Final = 30
-"""Number of newest segments of which the smallest is chosen, and of its newest games, which are compared."""
+"""Number of the newest segments, of which the smallest is read, and number of its newest games, which are compared."""
 
 MAX_SIZE: Final = 1 << 24
 """Largest number of actions, and of numbers in an observation."""
@@ -73,7 +73,8 @@ def copy_games(source: Run, target: Run) -> int:
     Their models are not models of `target`: moves are recorded as evaluated by FOREIGN_FENCE and step 1, older than all
     of its own. A segment that cannot be read is left out, with a warning. Raises UserError if there are none.
     """
-    copied, sequence, incarnation = 0, 0, uuid.uuid4().hex[:8]
+    incarnation = uuid.uuid4().hex[:8]
+    copied, sequence = 0, 0
     for name in sorted(list_segments(source.segments), key=lambda each: (each.last_step, each)):
         try:
             games = read_segment(source.segments / str(name), source.game, run_id=source.id)
@@ -81,10 +82,12 @@ def copy_games(source: Run, target: Run) -> int:
             log.warning("left out: %s", error)
             continue
         evaluated = games.positions["model_fence"] > 0
-        games.positions["model_fence"][evaluated], games.positions["model_step"][evaluated] = FOREIGN_FENCE, 1
+        games.positions["model_fence"][evaluated] = FOREIGN_FENCE
+        games.positions["model_step"][evaluated] = 1
         journal = JournalName("imported", incarnation, sequence)
         write_segment(target.segments, games, target.game, journal, run_id=target.id)
-        copied, sequence = copied + len(games.games), sequence + 1
+        copied += len(games.games)
+        sequence += 1
     if not copied:
         raise UserError(f"{source.root} has no sealed games that can be read; begin without --from")
     return copied
@@ -93,12 +96,14 @@ def copy_games(source: Run, target: Run) -> int:
 def check_rules(run: Run) -> None:
     """Raise UserError if the rules are not those that made the newest games of `run`: its text says where they differ.
 
-    A few games are replayed, for CHECK_SECONDS at most; compiled rules as plain Python, which need no compilation.
-    Where no sealed game can be read nothing is compared.
+    A few games are replayed, for CHECK_SECONDS at most. Compiled rules run as plain Python, so nothing has to be
+    compiled. If no sealed game can be read, nothing is compared.
     """
     from plyzero.rules.compiled_game import CompiledGame  # only here, so that reading games does not load Numba
 
-    began, start, found = thread_time(), run.game.start, None
+    began = thread_time()
+    start = run.game.start
+    found = None
     rules = start.as_plain_python() if isinstance(start, CompiledGame) else start
     try:
         small = [each for each in list_segments(run.segments) if each.positions <= 20_000]  # others take too long
@@ -111,11 +116,13 @@ def check_rules(run: Run) -> None:
                     break
                 continue  # it is damaged, which others report
             plies = games.games["positions"]
-            newest, shortest = np.arange(len(plies)) >= len(plies) - NEWEST, np.arange(len(plies)) == plies.argmin()
+            numbers = np.arange(len(plies))
+            newest = numbers >= len(plies) - NEWEST
+            shortest = numbers == plies.argmin()
             games = Games.concatenate([games.select(shortest), games.select(newest)])
             found = find_disagreement(games, rules, seconds=CHECK_SECONDS - (thread_time() - began))
             if found and rules is not start:
-                found = find_disagreement(games, start)  # their arithmetic may differ, and these are what plays
+                found = find_disagreement(games, start)  # compiled arithmetic may differ, and it is what plays
             break
     except OSError:
         return  # the processes of the run report it
@@ -145,15 +152,17 @@ def find_disagreement(games: Games, start: Game, *, seconds: float = math.inf) -
     """Return where the rules differ from what `games` record, in one sentence, or None if they agree everywhere.
 
     start:   the initial position. Players, legal actions, observations and winners are compared, in the order played.
-    seconds: of CPU time, after which nothing more is compared, and after a quarter of them only winners are.
+    seconds: CPU seconds until nothing more is compared. After a quarter of them only winners are compared.
     """
     began = thread_time()
     for one in games:
-        (game,), actions = one.games, one.positions["action"].tolist()
+        (game,) = one.games
+        actions = one.positions["action"].tolist()
         legal = np.split(one.moves["action"], np.cumsum(one.positions["num_legal"], dtype=np.int64))
-        ply, fault = 0, None
+        ply = 0
+        fault = None
         try:
-            with np.errstate(all="ignore"):  # as machine code does
+            with np.errstate(all="ignore"):  # machine code ignores numbers that overflow too
                 for ply, (position, _) in enumerate(replay_game(start, game, actions)):
                     used = thread_time() - began
                     if used > seconds:

@@ -58,9 +58,9 @@ class SegmentError(Exception):
 
 
 class SegmentName(NamedTuple):
-    """The fields of a segment's file name, from which games can be counted without opening the file.
+    """The fields of a segment's file name. They count its games, so that nobody has to open the file for this.
 
-    worker, incarnation, sequence: those of the journal in which its games were.
+    worker, incarnation, sequence: those of the journal that its games come from.
 
     games:       number of games.
     positions:   number of positions.
@@ -86,7 +86,7 @@ class SegmentName(NamedTuple):
 
     @property
     def journal(self) -> JournalName:
-        """The name of the journal in which its games were."""
+        """The name of the journal that its games come from."""
         return JournalName(self.worker, self.incarnation, self.sequence)
 
     @property
@@ -111,7 +111,7 @@ def write_segment(
 ) -> Path:
     """Seal `games` of the run `run_id` into `directory`; return the file. Raises FileExistsError if it exists.
 
-    journal: whose games they are; it need not exist.
+    journal: the journal that the games come from; it need not exist.
     """
     path = directory / str(_name_for(games, journal))
     columns = _columns(games)
@@ -124,7 +124,7 @@ def write_segment(
 def read_segment(path: Path, game: GameSpec, *, run_id: RunId | None = None) -> Games:
     """Return the games in a segment. Those that no worker writes are left out, with a warning.
 
-    run_id: of the run that it must belong to; None = any.
+    run_id: id of the run that it must belong to; None = any.
 
     Raises SegmentError if the content was read and is damaged, does not match its name, is of another game, run or
     schema, or has no valid game; and OSError if the volume failed to give the content, which may be intact.
@@ -187,7 +187,7 @@ def unused_file(directory: Path, journal: JournalName) -> Path:
 
 
 def parse_unused(name: str) -> JournalName | None:
-    """Return the journal with whose number no segment will come, None if `name` is not that of such a file."""
+    """Return the journal named by a file of `mark_unused`; None for any other file name."""
     return JournalName.parse(f"{name.removesuffix(UNUSED)}.wal") if name.endswith(UNUSED) else None
 
 

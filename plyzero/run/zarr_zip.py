@@ -91,7 +91,7 @@ class Archive:
     """
 
     def __init__(self, content: bytes) -> None:
-        if content.count(b"PK\1\2") > MAX_MEMBERS:  # headers of the directory, which zipfile reads first
+        if content.count(b"PK\1\2") > MAX_MEMBERS:  # zipfile would read the headers of all of them at once
             raise ValueError(f"more than {MAX_MEMBERS} members")
         self._zip = zipfile.ZipFile(io.BytesIO(content))
         names = self._zip.namelist()
@@ -146,7 +146,7 @@ class Archive:
         if member.file_size > max_bytes or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{name} has {member.file_size} bytes and compression {member.compress_type}")
         with self._zip.open(member) as file:
-            return file.read(member.file_size)  # at most the size it declares; zipfile checks the CRC at the end
+            return file.read(member.file_size)  # no more than it declares; zipfile checks the CRC at the end
 
 
 def _decoded_size(frame: bytes) -> int:
