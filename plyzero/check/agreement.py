@@ -31,7 +31,7 @@ MAX_INTERPRETED: Final = 8
 """Largest number of legal actions that a law plays at one position in plain Python, which is slow."""
 
 COMPILED_LAWS: Final[list[Law]] = []
-"""The laws that are checked at every position of a compiled game: all but the last, or of a native one the last."""
+"""The laws of a compiled game, checked at every position: `state_has_all` if it is a ForeignGame, else all others."""
 
 
 @register(COMPILED_LAWS)
@@ -46,7 +46,8 @@ def numbers_fit_their_fields(trace: GameTrace) -> None:
         except Exception:  # compiled_as_written reports a rule that raises
             continue
         for name in position.State.names or ():
-            stored, declared = np.asarray(after.record[name]), position.State[name].base
+            stored = np.asarray(after.record[name])
+            declared = position.State[name].base
             if stored.dtype != declared and declared.kind in "iu":
                 low, high = np.iinfo(declared).min, np.iinfo(declared).max
                 beyond = stored[(stored < low) | (stored > high)]
@@ -81,7 +82,8 @@ def compiled_as_written(trace: GameTrace) -> None:
 @register(COMPILED_LAWS)
 def state_has_all(trace: GameTrace) -> None:
     """The functions of a library keep all in the bytes of the state: nothing in variables, or behind pointers."""
-    position, other = trace.position, trace.replica("in turns", trace.make)  # which plays between the moves of this one
+    position = trace.position
+    other = trace.replica("in turns", trace.make)  # a second game, played in turns with this one
     advice = "keep all in the state, without pointers, static variables and random numbers, and read only what is in it"
     expect(position.key() == other.key(), f"two games with the same moves have different states: {advice}")
     again = "after moves of another game, the same state answers differently"

@@ -70,7 +70,7 @@ class GameTrace:
     """A game that is being played and checked, with the answers of each position when it was new.
 
     make:       returns a new initial position.
-    draw_every: every how many moves a position is drawn; the first ones and the last one always are.
+    draw_every: number of moves from one position that is drawn to the next; the first ones and the last are always.
     positions:  the positions so far; the first is the initial position, the last the current one.
     moves:      the actions and rolls between them.
     answers:    the results of `rule_answers` for each position, recorded when the position was reached.
@@ -107,7 +107,8 @@ class GameTrace:
 
     def add(self, position: Game) -> None:
         """Append `position`, which becomes the current one, and record its answers."""
-        self.plies += bool(self.answers) and "chances()" not in self.answers[-1]
+        if self.answers and "chances()" not in self.answers[-1]:  # a player has moved
+            self.plies += 1
         self.positions.append(position)
         self.answers.append(rule_answers(position))
         self.states.append(state_of(position))
@@ -155,15 +156,15 @@ def rule_answers(position: Game) -> Answers:
 
 
 def state_of(position: Game) -> bytes:
-    """Return the state of a compiled game, on which all its answers depend; b"" for another game."""
+    """Return the state of a compiled game, which determines all its answers; b"" for another game."""
     return position.state.tobytes() if isinstance(position, CompiledGame) else b""
 
 
 def shown(position: Game) -> Answers:
     """Return what people see at `position`."""
     board = position.render()
-    is_board = board is not None and type(position).__str__ is Game.__str__  # which would draw the board once more
-    return {"render()": board, "str()": str(board if is_board else position)}
+    shows_board = board is not None and type(position).__str__ is Game.__str__  # this would call render() again
+    return {"render()": board, "str()": str(board if shows_board else position)}
 
 
 def observation_bytes(position: Game) -> bytes:
@@ -210,7 +211,7 @@ def chances_are_probabilities(trace: GameTrace) -> None:
         "chances() is all zeros: return () where a player moves, and probabilities with the sum 1 where chance does",
     )
     total = float(chances.sum())
-    expect(abs(total - 1) <= 1e-5, f"chances() is {listed}, whose sum is {total:g}, expected 1")  # of float32
+    expect(abs(total - 1) <= 1e-5, f"chances() is {listed}, whose sum is {total:g}, expected 1")  # may be float32
 
 
 @register(POSITION_LAWS)
@@ -333,8 +334,9 @@ def play_makes_a_new_position(trace: GameTrace) -> None:
 def earlier_positions_stay(trace: GameTrace) -> None:
     """Playing on does not change the earlier positions of the game."""
     count = len(trace.moves)
-    is_over = trace.position.outcome() is not None  # all of them only at the end, for speed
-    for number in range(0 if is_over else max(0, count - 1), count):
+    is_over = trace.position.outcome() is not None
+    first = 0 if is_over else max(0, count - 1)  # all of them only at the end, to save time
+    for number in range(first, count):
         expect_as_recorded(trace, number, trace.positions[number], "an earlier position of the game has changed")
 
 
@@ -383,7 +385,7 @@ def texts_are_read(trace: GameTrace) -> None:
     """from_text() reads the text of a position as that position."""
     if trace.position.outcome() is None:
         read = rule_answers(trace.positions[0].from_text(str(trace.position)))
-        now = {name: trace.answers[-1].get(name) for name in read if name != "key()"}  # it may hold earlier positions
+        now = {name: trace.answers[-1].get(name) for name in read if name != "key()"}  # a key may hold the past too
         expect_equal(now, {name: read[name] for name in now}, "from_text(str(position)) is another position")
 
 

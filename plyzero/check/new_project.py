@@ -24,7 +24,7 @@ REWRITTEN = {"rewritten.py.txt": "{module}.py", "test_rewritten.py.txt": "test_{
 def make_project(parent: Path, name: str, original: GameSpec | None = None) -> Path:
     """Create the directory `name` in `parent` with the rules, tests and README of a new game, and return it.
 
-    original: a game to rewrite: then the rules are its numbers and empty methods, and the tests compare the two games.
+    original: a game to rewrite. The rules are then its numbers and empty methods, and the tests compare the two games.
 
     Raises UserError if the name is unusable as a Python module or the directory exists already.
     """

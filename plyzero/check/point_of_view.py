@@ -24,7 +24,7 @@ Array = NDArray[np.float32]
 
 
 class Pass(NamedTuple):
-    """A move after which the other player is to move, and the observations before and after it, `[C, H, W]`."""
+    """A move that passes the turn to the other player, and the observations before and after it, `[C, H, W]`."""
 
     game: PlayedGame
     ply: int
@@ -44,15 +44,17 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
     movers = np.array([each.game.positions[each.ply].to_play for each in passes])
     if min(np.count_nonzero(movers == player) for player in (0, 1)) < MIN_PASSES:
         return ""
-    before, after = np.array([each.before for each in passes]), np.array([each.after for each in passes])
+    before = np.array([each.before for each in passes])
+    after = np.array([each.after for each in passes])
     if shows_player(np.concatenate([before, after]), np.concatenate([movers, 1 - movers])):
         return ""
     growth = np.array([(after - before)[movers == player].sum(axis=(2, 3)).mean(axis=0) for player in (0, 1)])
     leaning = (growth[0] - growth[1]) / np.maximum(np.abs(growth).sum(axis=0), 1e-9)
     stays = [distance(after[:, plane], before[:, plane]) for plane in range(before.shape[1])]
     own = np.array([stays[i] <= nearest(after[:, [i]], np.delete(before, i, axis=1)) for i in range(len(stays))])
-    of_0, of_1 = np.flatnonzero(own & (leaning >= MIN_LEANING)), np.flatnonzero(own & (leaning <= -MIN_LEANING))
-    for one, other in itertools.product(of_0, of_1):
+    planes_of_0 = np.flatnonzero(own & (leaning >= MIN_LEANING))
+    planes_of_1 = np.flatnonzero(own & (leaning <= -MIN_LEANING))
+    for one, other in itertools.product(planes_of_0, planes_of_1):
         swapped = turned_distance(after[:, one], before[:, other]) + turned_distance(after[:, other], before[:, one])
         if stays[one] + stays[other] <= swapped / 2:
             return _warning(passes, f"plane {one} grows when player 0 moves, plane {other} when player 1 moves")
@@ -65,7 +67,7 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
 
 
 def turn_passes(played: Sequence[PlayedGame]) -> Sequence[Pass]:
-    """Return up to MAX_PASSES moves after which the other player is to move, and nothing is rolled before."""
+    """Return up to MAX_PASSES moves that pass the turn to the other player, who then moves without a roll."""
     found = [
         (game, ply)
         for game in played
@@ -80,9 +82,9 @@ def turn_passes(played: Sequence[PlayedGame]) -> Sequence[Pass]:
 
 def shows_player(observations: Array, players: NDArray[np.integer]) -> bool:
     """Return whether some number of the observations has one value for player 0 to move and another for player 1."""
-    of = [observations[players == player] for player in (0, 1)]
-    constant = [(each == each[0]).all(axis=0) for each in of]
-    return bool((constant[0] & constant[1] & (of[0][0] != of[1][0])).any())
+    seen_by_0, seen_by_1 = (observations[players == player] for player in (0, 1))
+    is_constant = (seen_by_0 == seen_by_0[0]).all(axis=0) & (seen_by_1 == seen_by_1[0]).all(axis=0)
+    return bool((is_constant & (seen_by_0[0] != seen_by_1[0])).any())
 
 
 def distance(one: Array, other: Array) -> float:

@@ -21,8 +21,10 @@ MAX_TRIED: Final = 32
 """Number of actions of a position that are played for that."""
 
 MAX_TWINS: Final = 200
+"""Number of pairs of positions that are played to the end by the same random moves."""
+
 TWIN_POSITIONS: Final = 1000
-"""Number of pairs from which the same random moves are played to the end, and of the positions that these reach."""
+"""Number of positions that these moves may reach, of all pairs together."""
 
 CHANCE_SAMPLE_LAWS: list[Law] = []
 """The laws that are checked on the random games of a Sample of a game with dice."""
@@ -76,7 +78,7 @@ def equal_keys_equal_futures(sample: Sample) -> None:
 def expect_equal_futures(sample: Sample, feature: Callable[[Game], Hashable], *, relative: bool, message: str) -> None:
     """Raise LawBrokenError if two positions of the sample with an equal `feature` have different futures.
 
-    Of MAX_PAIRS pairs the next ply is compared, and of some of these also a random continuation to the end.
+    The next ply is compared for MAX_PAIRS pairs, and a random continuation to the end for some of these.
 
     relative: compare from the point of view of the player to move, so that the players may be swapped.
     message:  what the two positions have in common, and what is wrong if they differ.
@@ -89,7 +91,8 @@ def expect_equal_futures(sample: Sample, feature: Callable[[Game], Hashable], *,
         found = contrast(futures[one.moves], future(other.position, feature, relative=relative), other.position)
         if found:
             raise LawBrokenError(_difference(sample, one, other, message, found), other.moves)
-    rng, played = np.random.default_rng(0), 0
+    rng = np.random.default_rng(0)
+    played = 0
     for one, other in evenly_spaced(pairs, max_count=MAX_TWINS):
         if played > TWIN_POSITIONS:
             break
@@ -108,7 +111,8 @@ def equal_pairs(
     """
     first: dict[Hashable, SamplePosition] = {}
     for each in positions:
-        before, state = first.setdefault(feature(each.position), each), state_of(each.position)
+        before = first.setdefault(feature(each.position), each)
+        state = state_of(each.position)
         if before.moves != each.moves and not (state and state == state_of(before.position)):
             yield before, each
 

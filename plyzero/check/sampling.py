@@ -18,13 +18,13 @@ from plyzero.rules.chance import is_chance, possible_moves
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import PlayedGame
 
-POSITIONS: Final = 2500  # of random games
-NEAR_POSITIONS: Final = 500  # next to the initial position, in breadth-first order
-RANDOM_PER_SHUFFLING: Final = 10  # random games, or positions of them, for one of games that move to and fro
+POSITIONS: Final = 2500  # positions in random games
+NEAR_POSITIONS: Final = 500  # positions next to the initial one, in breadth-first order
+RANDOM_PER_SHUFFLING: Final = 10  # random games, or their positions, per game that moves to and fro
 MIN_SHUFFLING: Final = 4  # games that move to and fro
 SHUFFLING_SEED: Final = 1  # part of the seed of such a game, besides 0 and the game's number
-MAX_OPENING: Final = 12  # plies at the beginning in which such a game also has random moves
-RECENT: Final = 8  # last positions to which a move to and fro tries to come back
+MAX_OPENING: Final = 12  # first plies of such a game, some of them random
+RECENT: Final = 8  # last positions; a move to and fro tries to come back to one of them
 WINDOW_ACTIONS: Final = 4  # consecutive actions of a game that are played in all orders
 WINDOW_POSITIONS: Final = 400  # positions that these may reach
 MAX_WINDOWS: Final = 40  # games for which it is done
@@ -70,17 +70,19 @@ def positions_near(start: Game) -> list[SamplePosition]:
 def positions_within_turns(games: Sequence[PlayedGame]) -> list[SamplePosition]:
     """Return positions that look alike but were reached after different numbers of moves of the same turn.
 
-    Of a game in which a player moves several times in a row, the rest of the turn may be what an observation omits, but
-    in random games hardly any board comes twice. So a few actions of each game are played in all orders, from its start
-    and from where it had come to.
+    If a player moves several times in a row, an observation may omit how much of the turn is left, but in random games
+    hardly any board comes twice. So a few actions of each game are played in all orders, from its start and from a turn
+    in its middle.
     """
     found: list[SamplePosition] = []
     for number, game in enumerate(evenly_spaced(games, max_count=MAX_WINDOWS)):
         movers = {ply: game.positions[ply].to_play for ply in game.decisions}
-        turns = [*movers][:1] + [ply for before, ply in itertools.pairwise(movers) if movers[before] != movers[ply]]
+        turns = [*movers][:1]  # the first ply of each turn
+        turns += [ply for before, ply in itertools.pairwise(movers) if movers[before] != movers[ply]]
         if len(turns) == len(movers):  # no player moves twice in a row
             continue
-        first = turns[len(turns) // 2 * (number % 2)]
+        is_from_start = number % 2 == 0
+        first = turns[0] if is_from_start else turns[len(turns) // 2]
         actions = dict.fromkeys(game.moves[ply] for ply in movers if first <= ply < len(game.moves))
         found += _alike_within_turns(game, first, [*actions][:WINDOW_ACTIONS])
     return found
@@ -113,7 +115,7 @@ def _alike_within_turns(game: PlayedGame, first: int, actions: Sequence[int]) ->
 def play_games(
     start: Game, choose: Callable[[np.random.Generator, Sequence[Game]], int], extent: Extent, seeds: Sequence[int]
 ) -> list[PlayedGame]:
-    """Return games in which `choose` returns each move; the seeds and its number are those of a game's generator."""
+    """Return games in which `choose` returns each move; `seeds` and the number of a game seed its generator."""
     played: list[PlayedGame] = []
     while len(played) < extent.games and sum(len(each.positions) for each in played) < extent.positions:
         rng = np.random.default_rng([*seeds, len(played)])
@@ -172,7 +174,8 @@ class RulesFailedError(Exception):
 
     def __init__(self, error: BaseException, moves: Sequence[int]) -> None:
         super().__init__(error, moves)
-        self.error, self.moves = error, moves
+        self.error = error
+        self.moves = moves
 
 
 class SamplePosition(NamedTuple):

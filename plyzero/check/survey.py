@@ -21,9 +21,8 @@ from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, board_of
 from plyzero.rules.random_game import PlayedGame
 
-MIN_DECIDED_GAMES: Final = 20  # for a conclusion from equal results
+MIN_DECIDED_GAMES: Final = 20  # games, at least, that must have the same result for a conclusion
 MAX_READ: Final = 100  # positions whose text is read
-
 
 OWN_LIMIT: Final = (
     ". If real games can be so long, raise max_plies, or count in the rules, end the game in outcome(), and show the "
@@ -128,10 +127,11 @@ def warnings(sample: Sample) -> Iterator[str]:
     yield from warnings_of_results(played)
     endless = any(game.positions[-1].outcome() is None for game in sample.shuffled)
     if endless and not start.waived_laws.keys() & {"games_end", "games_with_dice_end"}:
-        yield (
+        found = (
             f"a game in which both players move to and fro is not over after max_plies = {start.max_plies} plies. "
             "Self-play stops such games and does not learn from their result"
-        ) + OWN_LIMIT * (not start.is_adapted)
+        )
+        yield found if start.is_adapted else found + OWN_LIMIT
     if view := absolute_view(played):
         yield view
     seen = [position for game in played for position in game.positions]

@@ -120,7 +120,7 @@ def described(position: Game, number: int, symmetry: Symmetry) -> str:
         one, other = (name_of(position, action) for action in moved[0])
         parts.append(f"which maps {one} to {other}")
     words = ", ".join(part for part in parts if part)
-    return f"symmetries()[{number}]" + (f" ({words})" if words else "")
+    return f"symmetries()[{number}] ({words})" if words else f"symmetries()[{number}]"
 
 
 def kind_of(planes: NDArray[np.intp], shape: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""The search for broken laws: random games, of which one that breaks a law is shortened to few moves."""
+"""The search for broken laws: random games are played, and a game that breaks a law is shortened to few moves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INTERPRETED_PART: Final = 16
 
 GAME_LAWS: Final = (*CHANCE_LAWS, *POSITION_LAWS, *FINAL_BOARD_LAWS, *TEXT_LAWS, *SYMMETRY_LAWS)
 ALL_LAWS: Final = (*COMPILED_LAWS, *GAME_LAWS, *CHANCE_SAMPLE_LAWS, *TURN_LAWS, *SAMPLE_LAWS)
-"""The laws of GameTraces besides those, and all laws, in the order in which they are checked."""
+"""All laws of GameTraces but COMPILED_LAWS, and all laws, in the order of their checks."""
 
 RULES_ANSWER: Final = next(law for law in POSITION_LAWS if law.name == "rules_answer")
 """The law that is reported as broken if a rule raises an exception, whichever laws are checked."""
@@ -87,7 +87,7 @@ def find_violation(
     Every call plays the same games.
 
     make:         returns a new initial position.
-    games:        number of random games for each law; None for as many as have plyzero.check.sampling.POSITIONS.
+    games:        number of random games for each law; None for enough to have plyzero.check.sampling.POSITIONS.
     sample:       the games and positions for laws about many of them, if they are needed afterwards.
     skip:         names of laws that are not checked.
     extra_laws:   laws of GameTraces to check besides those of every game.
@@ -104,7 +104,8 @@ def find_violation(
         for of_trace, part, played in zip(
             (COMPILED_LAWS, (*GAME_LAWS, *extra_laws)), (INTERPRETED_PART, 1), games_of, strict=True
         ):
-            wanted, much = [law for law in laws if law in of_trace], extent.part(divisor * part)
+            wanted = [law for law in laws if law in of_trace]
+            much = extent.part(divisor * part)
             if wanted and (found := find_position_violation(make, wanted, much, played, on_progress, on_violation)):
                 return found
         wanted = [law for law in laws if law in of_sample]
@@ -161,8 +162,13 @@ def find_position_violation(
 
 def _random_choice(number: int, positions: float) -> Callable[[list[int]], int | None]:
     """Return how game `number` chooses its moves: at random, until there are so many positions."""
-    rng, asked = np.random.default_rng(number), itertools.count(1)
-    return lambda legal: legal[int(rng.integers(len(legal)))] if next(asked) < positions else None
+    rng = np.random.default_rng(number)
+    asked = itertools.count(1)
+
+    def choose(legal: list[int]) -> int | None:
+        return legal[int(rng.integers(len(legal)))] if next(asked) < positions else None
+
+    return choose
 
 
 def shorten(make: MakeGame, laws: Sequence[Law], found: Violation) -> Violation:
@@ -202,7 +208,8 @@ def shorten(make: MakeGame, laws: Sequence[Law], found: Violation) -> Violation:
         left -= len(moves) + 1
         if len(moves) > len(found.moves) or left < 0:
             break
-        trace, broken, legal = GameTrace(make), None, list[int]()
+        trace = GameTrace(make)
+        broken, legal = None, list[int]()
         for action in (None, *moves):
             broken, legal = play_and_check(trace, laws, action)
         if is_better(broken):
@@ -212,9 +219,9 @@ def shorten(make: MakeGame, laws: Sequence[Law], found: Violation) -> Violation:
 
 
 def _next_legal(moves: Iterable[int | float]) -> Callable[[list[int]], int | None]:
-    """Return how a game is played by `moves`, of which those that are not legal when it is their turn are left out.
+    """Return how a game is played by `moves`; a move that is not legal when its turn comes is left out.
 
-    A float, from [0, 1), is whichever move is at that part of the legal ones.
+    A float, from [0, 1), stands for the move at this part of the list of legal ones.
     """
     left = iter(moves)
 
@@ -239,7 +246,8 @@ def _fewer(moves: tuple[int, ...]) -> Iterator[tuple[int | float, ...]]:
         yield moves[:one] + moves[one + 1 : other] + moves[other + 1 :]
     rng = np.random.default_rng(len(moves))
     for _ in range(SHORTENING_GAMES if len(moves) > 2 else 0):
-        kept, part = int(rng.integers(len(moves))), rng.random()  # of the legal moves: from few, odd games result
+        kept = int(rng.integers(len(moves)))
+        part = rng.random()  # the first moves of the list only: choosing from few of them makes unusual games
         yield (*moves[:kept], *(part * rng.random(len(moves) - 1 - kept)).tolist())
 
 
@@ -266,7 +274,8 @@ def play_and_check(trace: GameTrace, laws: Sequence[Law], action: int | None) ->
     law = RULES_ANSWER
     try:
         position = trace.make() if action is None else trace.position.play_unchecked(action)
-        trace.moves += [] if action is None else [action]
+        if action is not None:
+            trace.moves.append(action)
         trace.add(position)
         for law in laws:
             law.check(trace)
@@ -286,7 +295,8 @@ def find_sample_violation(
     make: MakeGame, laws: Sequence[Law], sample: Sample, on_progress: Progress
 ) -> Violation | None:
     """Return a violation of the first of `laws`, which are laws of Samples, that is broken; None if all hold."""
-    start, law = sample.start, RULES_ANSWER
+    start = sample.start
+    law = RULES_ANSWER
     on_progress("games for the comparison of positions", 0)
     try:
         for law in laws:
@@ -298,7 +308,7 @@ def find_sample_violation(
         return replayed or violation_of(RULES_ANSWER, failed.error, _positions(start, failed.moves), failed.moves)
     except LawBrokenError as error:
         return violation_of(law, error, _positions(start, error.moves), error.moves)
-    except (Exception, SystemExit) as error:  # of a rule, at a position next to those of the sample
+    except (Exception, SystemExit) as error:  # a rule fails at a position next to those of the sample
         return violation_of(law, error, [], ())
     return None
 

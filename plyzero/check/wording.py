@@ -12,7 +12,7 @@ KEPT_BY_ADAPTERS: Final = {"answers_in_form", "observation_as_declared", "action
 """The laws of what plyzero makes of a game of another toolkit, whose rules have no part in them."""
 
 MAX_LISTED: Final = 8  # actions in a message
-MAX_MOVES: Final = 30  # in a message; of more moves it has the first and the last SHOWN_MOVES
+MAX_MOVES: Final = 30  # moves in a message; if there are more, it has the first and the last SHOWN_MOVES
 SHOWN_MOVES: Final = 10
 
 
@@ -32,14 +32,14 @@ def whose_fault(position: Game, law: str) -> str:
 
 
 def shown_moves(names: Sequence[str], none: str) -> str:
-    """Return the names of moves, of hundreds the first, the last and how many there are; `none` if there are none."""
+    """Return the names of moves, or the first, the last and their number if they are many; `none` if there are none."""
     if len(names) <= MAX_MOVES:
         return " ".join(names) or none
     return f"{' '.join(names[:SHOWN_MOVES])} ... {' '.join(names[-SHOWN_MOVES:])} ({len(names)} moves)"
 
 
 def names_of(positions: Sequence[Game], moves: Sequence[int]) -> list[str]:
-    """Return the names of `moves`, each of which is played at the position with the same index."""
+    """Return the names of `moves`; each is played at the position with the same index."""
     return [name_of(position, move) for position, move in zip(positions, moves, strict=False)]
 
 
