@@ -8,23 +8,26 @@ from plyzero.rules.game import ONGOING
 
 # Each player has 26 places of their own: 0 = borne off, the points 1 to 24 as they number them, and 25 = the bar. So
 # both move downwards, and point p of one player is point 25 - p of the other one.
-OFF, HOME, BAR, PLACES, CHECKERS = 0, 6, 25, 26, 15
+OFF, HOME, BAR = 0, 6, 25
+PLACES, CHECKERS = 26, 15
 
 PASS = 6 * BAR
 """The last action. Those before it, 6 * (place - 1) + number - 1, move a checker from a place by a number thrown."""
 
 THROWS = np.array([(a, b) for a in range(6, 0, -1) for b in range(a - 1, 0, -1)] + [(a, a) for a in range(6, 0, -1)])
-"""The two numbers of each roll. From roll 15 on they are doubles, which the opening roll is not."""
+"""The two numbers of each roll. From roll DOUBLES on they are equal, which the opening roll is never."""
+
 DOUBLES = 15
 
-# What is seen of a place: at least one, two, three checkers, then in binary how many more.
-STEPS, BITS, SEEN = 3, 4, 7
+# The observation of a place: at least one, two, three checkers, then in binary how many more.
+STEPS, BITS = 3, 4
+SEEN = STEPS + BITS
 
 
 def move_name(place: int, number: int) -> str:
     """Return the usual notation for the move of a checker from a place by a number thrown: 13/7, bar/22, 6/off.
 
-    Where the number is larger than is needed it is added, as in 5/off(6): 5/off is another move.
+    A number that is larger than needed is added, as in 5/off(6): 5/off is another move.
     """
     source = "bar" if place == BAR else str(place)
     if place > number:
@@ -56,7 +59,7 @@ class Backgammon(CompiledGame, version=1):
     roll_names = tuple(f"{high}-{low}" for high, low in THROWS)
     observation_shape = (2 * PLACES * SEEN + 24, 1, 1)
     observation_dtype = bool
-    max_plies = 1000  # of 20,000 random games the longest had 838
+    max_plies = 1000  # the longest of 20,000 random games had 838
     max_score = 3
 
     def start(s: Record) -> None:
@@ -72,8 +75,8 @@ class Backgammon(CompiledGame, version=1):
             if s["dice"][number]:
                 for place in range(1, BAR + 1):
                     if can_move(own, other, place, number):
-                        # Both numbers must be played if they can be, and else the larger one. In a double no move
-                        # takes away another one.
+                        # Both numbers must be played if possible, otherwise the larger one. With a double no move
+                        # prevents another one.
                         rank = 7 if can_follow(own, other, place, number, second_number(s, number)) else number
                         if rank > best:
                             mask[:] = False
@@ -129,7 +132,7 @@ class Backgammon(CompiledGame, version=1):
         """Return the board with five places a point. Points have the numbers of the player to move."""
         s, dice = self.record, self.dice_to_play()
         cells, labels = [], [Label(6, 5, dice.translate(str.maketrans("123456", "⚀⚁⚂⚃⚄⚅")))]
-        for point in range(1, BAR):  # as player 0 numbers them
+        for point in range(1, BAR):  # in the numbers of player 0
             x = (12 - point if point < 13 else point - 13) + (point < 7 or point > 18)
             edge, inwards = (10, -1) if point < 13 else (0, 1)
             counts = int(s["checkers"][0, point]), int(s["checkers"][1, BAR - point])
@@ -137,13 +140,19 @@ class Backgammon(CompiledGame, version=1):
             name = str(point if self.to_play == 0 else BAR - point)
             labels.append(Label(x, edge - inwards, name))
             for row in range(5):
-                piece = f"{owner}:{count}" if row == 4 and count > 5 else str(owner) if count > row else ""
-                shape = "free" if row else "spike-up" if inwards < 0 else "spike-down"
+                piece = str(owner) if count > row else ""
+                if row == 4 and count > 5:
+                    piece = f"{owner}:{count}"
+                spike = "spike-up" if inwards < 0 else "spike-down"
+                shape = "free" if row else spike
                 cells.append(Cell(name, x, edge + inwards * row, piece, shape))
         for player, y in ((0, 8), (1, 2)):
             for name, place, x in (("bar", BAR, 6), ("off", OFF, 13)):
                 count = int(s["checkers"][player, place])
-                cells.append(Cell(name, x, y, f"{player}:{count}" if count > 1 else str(player) if count else ""))
+                piece = str(player) if count else ""
+                if count > 1:
+                    piece = f"{player}:{count}"
+                cells.append(Cell(name, x, y, piece))
         labels.append(Label(13, 5, "off"))
         return Board(tuple(cells), labels=tuple(labels))
 
@@ -153,7 +162,7 @@ class Backgammon(CompiledGame, version=1):
 
     def __str__(self) -> str:
         s = self.record
-        board = s["checkers"][0, 1:BAR] - s["checkers"][1, 1:BAR][::-1]  # x is above zero, and o below
+        board = s["checkers"][0, 1:BAR] - s["checkers"][1, 1:BAR][::-1]  # positive for x, negative for o
         numbers = np.arange(1, 25) if self.to_play == 0 else np.arange(24, 0, -1)
         upper = [" ".join(f"{number:2d}" for number in numbers[12:])]
         upper += [" ".join(f"{cell(int(count), row):>2}" for count in board[12:]) for row in range(5)]
@@ -168,7 +177,7 @@ class Backgammon(CompiledGame, version=1):
 
 
 def cell(count: int, row: int) -> str:
-    """Return what is drawn of a point in a row, 0 at the edge: `count` checkers of x, or -count of o."""
+    """Return the text of a point in one of its rows, 0 at the edge: `count` checkers of x, or -count of o."""
     if row == 4 and abs(count) > 5:
         return str(abs(count))
     if abs(count) > row:
@@ -183,8 +192,9 @@ def can_move(own: Record, other: Record, place: int, number: int) -> bool:
         return False
     if place > number:
         return other[BAR - (place - number)] < 2
-    # Bearing off: all checkers are at home, and a larger number than needed moves the last ones only.
-    return not own[HOME + 1 if place == number else place + 1 :].any()
+    # Bearing off: all checkers must be at home, and a larger number than needed moves the last ones only.
+    first = HOME + 1 if place == number else place + 1
+    return not own[first:].any()
 
 
 @kernel

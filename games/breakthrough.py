@@ -40,7 +40,8 @@ class Breakthrough(CompiledGame, version=1):
         super().__init__()
 
     def start(s: Record) -> None:
-        s["board"][:2], s["board"][-2:] = 1, 2
+        s["board"][:2] = 1
+        s["board"][-2:] = 2
         s["pawns"][:] = 2 * len(s["board"])
         s["result"] = ONGOING
 
@@ -58,7 +59,8 @@ class Breakthrough(CompiledGame, version=1):
         column = (step + 1) // 3
         to = step - 2 * column
         other = 1 - s["to_play"]
-        s["pawns"][other] -= s["board"][row_for(s, row + 1), to] != 0
+        if s["board"][row_for(s, row + 1), to]:
+            s["pawns"][other] -= 1
         s["board"][row_for(s, row), column] = 0
         s["board"][row_for(s, row + 1), to] = s["to_play"] + 1
         if row + 2 == len(s["board"]) or s["pawns"][other] == 0:

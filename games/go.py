@@ -45,19 +45,23 @@ class Go(CompiledGame, version=1):
         area = (size + 2) ** 2
         self.State = np.dtype(
             [
-                ("hashes", "u8", (self.max_plies + 1,)),  # of all boards so far
+                ("hashes", "u8", (self.max_plies + 1,)),  # the hashes of all boards so far
                 ("board", "i1", (area,)),
-                # Bits 1 and 2: that player has lost a stone here; FORBIDDEN: to the player to move. Of a finished game:
-                # whose stones this point is or reaches over empty points.
+                # Bits 1 and 2: that player has lost a stone here. FORBIDDEN: the player to move may not play here. In a
+                # finished game: whose stones this point is, or reaches over empty points.
                 ("marks", "i1", (area,)),
                 ("chain", "i2", (area,)),  # the point that stands for the chain of connected stones; 0 without a stone
                 ("next", "i2", (area,)),  # the next stone of the chain, in a circle
-                ("liberties", "i2", (area,)),  # of chain[point]: pairs of a stone and an empty point beside it
+                (
+                    "liberties",
+                    "i2",
+                    (area,),
+                ),  # by chain[point]: pairs of a stone and an empty point beside it
                 ("plies", "i2"),
                 ("size", "i1"),
                 ("half_komi", "i2"),
                 ("passes", "i1"),
-                ("half_score", "i2"),  # of a finished game: half points by which the winner leads
+                ("half_score", "i2"),  # lead of the winner of a finished game, in half points
                 ("result", "i1"),
                 ("to_play", "i1"),
             ]
@@ -66,7 +70,8 @@ class Go(CompiledGame, version=1):
         self.action_names = (*square_names(size, size, files=FILES), "pass")
         self.observation_shape = (5, size, size)
         super().__init__()
-        self.record["size"], self.record["half_komi"] = size, 2 * komi
+        self.record["size"] = size
+        self.record["half_komi"] = 2 * komi
         self.record["board"] = BORDER
         self.inner(self.record["board"])[:] = EMPTY
 
@@ -93,7 +98,10 @@ class Go(CompiledGame, version=1):
         s["to_play"] = 1 - s["to_play"]
         if s["passes"] == 2 or s["plies"] == 2 * size * size:
             lead = 2 * area_lead(s) - s["half_komi"]
-            s["result"] = DRAW if lead == 0 else 0 if lead > 0 else 1
+            if lead == 0:
+                s["result"] = DRAW
+            else:
+                s["result"] = 0 if lead > 0 else 1
             s["half_score"] = abs(lead)
         else:
             mark_forbidden(s)
@@ -154,10 +162,13 @@ def put(s: Record, point: int) -> None:
     board, chain, following, liberties = s["board"], s["chain"], s["next"], s["liberties"]
     own = s["to_play"] + 1
     s["hashes"][s["plies"]] ^= KEYS[s["to_play"], point]
-    board[point], chain[point], following[point], liberties[point] = own, point, point, 0
+    board[point] = own
+    chain[point] = point
+    following[point] = point
+    liberties[point] = 0
     for near in around(s, point):
         liberties[point] += board[near] == EMPTY
-        liberties[chain[near]] -= 1  # chain 0, of the points without a stone, has no meaning
+        liberties[chain[near]] -= 1  # points without a stone have chain 0, whose liberties nobody reads
     for near in around(s, point):
         if board[near] == own and chain[near] != point:  # join its chain
             liberties[point] += liberties[chain[near]]
@@ -178,7 +189,8 @@ def capture(s: Record, point: int) -> None:
     player = board[point] - 1
     while board[point]:
         s["hashes"][s["plies"]] ^= KEYS[player, point]
-        board[point], chain[point] = EMPTY, 0
+        board[point] = EMPTY
+        chain[point] = 0
         s["marks"][point] |= player + 1
         for near in around(s, point):
             s["liberties"][chain[near]] += 1
@@ -233,7 +245,7 @@ def repeats(s: Record, point: int) -> bool:
                 if stone == beside[i]:
                     break
     found = False
-    for ply in range(s["plies"]):  # without an early exit, which is faster: the processor compares several at once
+    for ply in range(s["plies"]):  # no early exit, so that the processor compares several at once
         found |= s["hashes"][ply] == after
     return found
 

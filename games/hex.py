@@ -38,7 +38,7 @@ class Hex(CompiledGame, version=1):
         self.num_actions = self.max_plies = size * size + swap
         names = square_names(size, size)
         mirrored = [names[column * size + row] for row in range(size) for column in range(size)]
-        self.names = [[*names, "swap"], [*mirrored, "swap"]]  # for each player
+        self.names = [[*names, "swap"], [*mirrored, "swap"]]  # one list for each player
         self.observation_shape = (2 + swap, size, size)  # own stones, the opponent's, may I swap?
         super().__init__()
         self.record["swap"] = swap
@@ -129,8 +129,10 @@ def swap_stones(board: Record) -> None:
 def fill(board: Record, row: int, column: int, stone: int) -> None:
     """Write `stone` to the cell and to all stones of its player that are connected to it."""
     size = len(board)
-    to_visit, waiting = np.empty(size * size, np.int64), 1
-    board[row, column], to_visit[0] = stone, row * size + column
+    to_visit = np.empty(size * size, np.int64)
+    to_visit[0] = row * size + column
+    waiting = 1
+    board[row, column] = stone
     while waiting:
         waiting -= 1
         cell = to_visit[waiting]
@@ -138,5 +140,6 @@ def fill(board: Record, row: int, column: int, stone: int) -> None:
             r, c = cell // size + down, cell % size + right
             inside = 0 <= r < size and 0 <= c < size
             if inside and board[r, c] != stone and board[r, c] & PLAYER == stone & PLAYER:
-                board[r, c], to_visit[waiting] = stone, r * size + c
+                board[r, c] = stone
+                to_visit[waiting] = r * size + c
                 waiting += 1

@@ -10,7 +10,7 @@ from plyzero.rules.symmetry import Symmetry, turns_and_mirrors
 # A bitboard is a set of squares in 64 bits: square (row, column) is bit 8 * row + column, for either board size.
 EMPTY_SET, ONE = np.uint64(0), np.uint64(1)
 STEPS = (1, 7, 8, 9, -1, -7, -8, -9)  # shifts by one square in the eight directions
-INNER = np.uint64(0x7E7E7E7E7E7E7E7E)  # no outer columns, whose discs can only be enclosed vertically
+INNER = np.uint64(0x7E7E7E7E7E7E7E7E)  # without the outer columns: discs there can only be enclosed vertically
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -31,7 +31,7 @@ class Othello(CompiledGame, version=1):
         self.num_actions = size * size + 1
         self.action_names = (*square_names(size, size), "pass")
         self.observation_shape = (2, size, size)
-        self.max_plies = 2 * (size * size - 4) + 1  # at most a pass before every disc, then one more pass
+        self.max_plies = 2 * (size * size - 4) + 1  # a pass before every disc, and one more pass
         self.max_score = size * size
         super().__init__()
         low, high = size // 2 - 1, size // 2
@@ -91,7 +91,8 @@ class Othello(CompiledGame, version=1):
 
     def render(self) -> Board:
         own, other = CompiledGame.observe(self).astype(np.int8)
-        return grid(own + 2 * other if self.to_play == 0 else other + 2 * own)
+        first, second = (own, other) if self.to_play == 0 else (other, own)
+        return grid(first + 2 * second)
 
 
 @kernel
@@ -131,7 +132,7 @@ def run(squares: np.uint64, other: np.uint64, step: int) -> np.uint64:
     """Return the discs of `other` in unbroken runs that begin next to `squares` in the direction of `step`."""
     inside = other & (ALL if step in (8, -8) else INNER)
     found = shifted(squares, step) & inside
-    for _ in range(5):  # at most 6 discs can be enclosed
+    for _ in range(5):  # no more than 6 discs can be enclosed
         found |= shifted(found, step) & inside
     return found
 

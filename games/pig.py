@@ -39,7 +39,10 @@ class Pig(CompiledGame, version=1):
     def play(s: Record, action: int) -> None:
         if s["is_rolling"]:
             s["is_rolling"] = 0
-            s["turn"] = s["turn"] + action + 1 if action else 0
+            if action:
+                s["turn"] += action + 1
+            else:  # a one
+                s["turn"] = 0
         elif action == ROLL:
             s["is_rolling"] = 1
             return

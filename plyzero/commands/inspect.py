@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from plyzero.ops.status import Process, Snapshot
-    from plyzero.rules.catalog import GameSource
     from plyzero.run.liveness import Liveness
     from plyzero.run.segments import SegmentName
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 def list_games() -> None:
     """List the installed games, the bundled bots and the games of OpenSpiel."""
     from plyzero.play.bundled_bots import list_cards
-    from plyzero.rules.catalog import game_sources, installed_games
+    from plyzero.rules.catalog import game_prefixes, installed_games
 
     table = make_table("game", "description")
     for name, description in installed_games().items():
@@ -39,17 +38,24 @@ def list_games() -> None:
     print()
     make_console().print(bots)
     print()
-    for prefix, source in game_sources().items():
-        _list_games_of(prefix, source)
+    for prefix in game_prefixes():
+        _list_games_of(prefix)
     print("\nA game of your own is my_module:MyGame, found from the current directory.")
 
 
-def _list_games_of(prefix: str, source: GameSource) -> None:
+def _list_games_of(prefix: str) -> None:
     """Print the games of another toolkit, or what installs it; nothing if it has no list of games."""
+    from plyzero.rules.catalog import find_source
+
+    example = f"{prefix}:NAME"
     try:
+        source = find_source(prefix)
+        if source is None:
+            return
+        example = f"{prefix}:{source.example}"
         found = source.playable_games()
     except UserError as missing:
-        print(f"Games such as {prefix}:{source.example}: {missing}")
+        print(f"Games such as {example}: {missing}")
         return
     if not found:
         return

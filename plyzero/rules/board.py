@@ -90,7 +90,9 @@ class Board:
         The action's name is cut into names of cells, the longest first, and what lies between them or behind them is
         skipped: a2-b3 is a2, b3, and e7e8q is e7, e8. It is () if the name does not begin with a cell's.
         """
-        text, path, at = action_name.lower(), [], 0
+        text = action_name.lower()
+        path: list[str] = []
+        at = 0
         while at < len(text):
             found = self._name_at(text, at)
             if found:
@@ -123,7 +125,7 @@ class Board:
         return tuple(cell for cell, old in zip(self.cells, before.cells, strict=True) if cell.piece != old.piece)
 
     def __str__(self) -> str:
-        """Return the board as text: stones are x and o. Where squares have longer texts, columns are wider."""
+        """Return the board as text: stones are x and o. Columns are wider if the texts of squares are longer."""
         marks = [(label.y, label.x, label.text) for label in self.labels]
         marks += [(cell.y, cell.x, glyph(cell, self.style)) for cell in self.cells]
         left = min(x for _, x, _ in marks)
@@ -167,7 +169,7 @@ def grid(
     rows_up:   row 1 is at the bottom, not at the top.
     files:     the letters of the columns.
     by_column: a click anywhere in a column types its letter alone; the lowest row is filled first.
-    style:     see Board; of "dots", cells in even rows and columns are dots, and those between two dots are edges.
+    style:     see Board. With "dots", cells in even rows and columns are dots, and those between two dots are edges.
     """
     numbers = np.asarray(rows)
     height, width = numbers.shape
@@ -202,8 +204,8 @@ def _sides(height: int, width: int) -> tuple[Edge, ...]:
     tip, shoulder = HEX_ROW * 2 / 3, HEX_ROW / 3  # the corners of a hexagon are so far above and below its centre
     top = [at for x in range(width) for at in ((x - 0.5, -shoulder), (x, -tip))] + [(width - 0.5, -shoulder)]
     left = [(y / 2 - 0.5, y * HEX_ROW + down) for y in range(height) for down in (-shoulder, shoulder)]
-    x, y = width - 1 + (height - 1) / 2, (height - 1) * HEX_ROW  # of the last hexagon
-    turned = ([(x - a, y - b) for a, b in side] for side in (top, left))
+    last_x, last_y = width - 1 + (height - 1) / 2, (height - 1) * HEX_ROW  # the centre of the last hexagon
+    turned = ([(last_x - x, last_y - y) for x, y in side] for side in (top, left))
     return tuple(Edge(n % 2, tuple(side)) for n, side in enumerate((top, left, *turned)))
 
 
@@ -231,7 +233,7 @@ def square_names(rows: int, columns: int, *, files: str = string.ascii_lowercase
 def read_text(text: str, action_names: Iterable[str] = ()) -> Board | None:
     """Return the board that a text shows as `render_grid` renders it, None if it does not.
 
-    action_names: of all actions. If all letters of the columns are among them, a click on a cell means its column.
+    action_names: the names of all actions. If the letters of all columns are among them, a click means a column.
     """
     *body, foot = [line for line in text.splitlines() if line.strip()] or [""]
     rows = [re.fullmatch(r"([ \d]\d) (.*)", line) for line in body]
@@ -271,7 +273,7 @@ def glyph(cell: Cell, style: str) -> str:
 
 
 def _line(marks: list[tuple[int, str]]) -> str:
-    """Return a line with texts, each of which ends at its column."""
+    """Return a line of texts; each text ends at its column."""
     line = ""
     for column, text in marks:
         line = line.ljust(column + 1 - len(text)) + text

@@ -62,7 +62,7 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
 def with_shares(picture: str, moves: Iterable[tuple[Sequence[Cell], float]]) -> str:
     """Return a picture of `render_svg` with moves on it: circles and arrows that are larger where the share is.
 
-    moves: of each the cells that are clicked to play it, and its share from 0 to 1.
+    moves: for each move the cells that are clicked to play it, and its share from 0 to 1.
     """
     return picture.removesuffix("</svg>") + "".join(starmap(_draw_share, moves)) + "</svg>"
 
@@ -93,7 +93,8 @@ def board_css() -> str:
 
 def _beginning(kind: str, title: str, style: bool, *box: float) -> str:
     """Return the tag that opens a picture; `box`: its left, its top, its width and its height."""
-    view, css = " ".join(f"{each:g}" for each in box), f"<style>{board_css()}</style>" if style else ""
+    view = " ".join(f"{each:g}" for each in box)
+    css = f"<style>{board_css()}</style>" if style else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="board {kind}" viewBox="{view}"'
         f' role="group" aria-label="{escape(title)}">{css}'
@@ -107,7 +108,8 @@ def _draw_cell(cell: Cell, board: Board, marked: bool, places: set[tuple[float, 
     yield f'<g class="cell {cell.shape}{dark}{" last" if marked else ""}" data-cell="{escape(cell.name)}">'
     match cell.shape:
         case "hex":
-            corners = (0, -1), (0.866, -0.5), (0.866, 0.5), (0, 1), (-0.866, 0.5), (-0.866, -0.5)  # in its radius
+            # the unit is the radius of the hexagon
+            corners = (0, -1), (0.866, -0.5), (0.866, 0.5), (0, 1), (-0.866, 0.5), (-0.866, -0.5)
             points = (f"{x + UNIT * dx / 3**0.5:.1f},{y + UNIT * dy / 3**0.5:.1f}" for dx, dy in corners)
             yield f'<polygon class="area" points="{" ".join(points)}"/>'
         case "dot":
@@ -139,8 +141,10 @@ def _draw_cell(cell: Cell, board: Board, marked: bool, places: set[tuple[float, 
 
 def _look(letter: str) -> str:
     """Return whether a letter is drawn white, "0", or black, "1", as capitals and small letters are in chess."""
+    if len(letter) != 1 or not letter.isalpha():
+        return ""
     is_white = letter in "Ww" or (letter.isupper() and letter != "B")
-    return ("0" if is_white else "1") if len(letter) == 1 and letter.isalpha() else ""
+    return "0" if is_white else "1"
 
 
 def _draw_share(cells: Sequence[Cell], share: float) -> str:
@@ -157,7 +161,7 @@ def _draw_share(cells: Sequence[Cell], share: float) -> str:
 
 
 def _draw_edges(board: Board, left: float, top: float, width: float, height: float) -> Iterator[str]:
-    """Yield the sides of players, on a ground on which both colours are seen."""
+    """Yield the sides of the players, on a background that shows both colours."""
     if board.edges:
         yield f'<rect class="ground" x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}" rx="{UNIT / 4:g}"/>'
     for player, points in board.edges:
@@ -166,10 +170,12 @@ def _draw_edges(board: Board, left: float, top: float, width: float, height: flo
 
 
 def _draw_dice(label: Label) -> Iterator[str]:
-    numbers, size = [DICE.index(each) for each in label.text.replace(" ", "")], UNIT * 0.8
+    numbers = [DICE.index(each) for each in label.text.replace(" ", "")]
+    size = UNIT * 0.8
     yield f'<g class="dice" role="img" aria-label="{" ".join(str(number + 1) for number in numbers)}">'
     for place, number in enumerate(numbers):
-        x, y = UNIT * (label.x + 0.9 * (place - (len(numbers) - 1) / 2)), UNIT * label.y
+        x = UNIT * (label.x + 0.9 * (place - (len(numbers) - 1) / 2))
+        y = UNIT * label.y
         yield _rectangle("die", x, y, size, size).replace("/>", f' rx="{UNIT / 8:g}"/>')
         for pip in PIPS[number]:
             right, down = (size * 0.28 * (each - 1) for each in (pip % 3, pip // 3))

@@ -17,7 +17,6 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -135,7 +134,8 @@ def load_game(game: str | type[Game]) -> GameSpec:
     text = game if isinstance(game, str) else _name_of(game)
     match = NAME.fullmatch(text)
     target = match[1] if match else ""
-    source = _source_of(target)
+    prefix, colon, _ = target.partition(":")
+    source = find_source(prefix) if colon else None
     if not match or (target.count(":") > 1 and not source):
         expected = "expected a game such as connect-four, othello(size=6) or my_module:MyGame"
         raise UserError(f"{expected}, got {shown(text)}{_offer(text)}")
@@ -163,20 +163,20 @@ def installed_games() -> dict[str, str]:
     return {name: (inspect.getdoc(entry.load()) or "").partition("\n")[0] for name, entry in found.items()}
 
 
-def game_sources() -> dict[str, GameSource]:
-    """Return every installed source of games by the prefix of their names, such as `openspiel`."""
-    return {prefix: _load_source(entry) for prefix, entry in find_extensions(SOURCES).items()}
+def game_prefixes() -> list[str]:
+    """Return the prefixes of all installed sources of games, such as `openspiel`."""
+    return list(find_extensions(SOURCES))
 
 
-def _source_of(target: str) -> GameSource | None:
-    """Return the source whose prefix begins `target`; None if there is none."""
-    prefix, colon, _ = target.partition(":")
-    entry = find_extensions(SOURCES).get(prefix) if colon else None
-    return _load_source(entry) if entry else None
+def find_source(prefix: str) -> GameSource | None:
+    """Return the source of the games with a prefix; None if none is installed.
 
-
-def _load_source(entry: EntryPoint) -> GameSource:
-    source: GameSource = load_extension(entry, f"a game {entry.name}:NAME")
+    Raises UserError if it cannot be imported.
+    """
+    entry = find_extensions(SOURCES).get(prefix)
+    if entry is None:
+        return None
+    source: GameSource = load_extension(entry, f"a game {prefix}:NAME")
     return source
 
 

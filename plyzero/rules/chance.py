@@ -18,7 +18,7 @@ MAX_ROLLS: Final = 1024
 """Largest number of rolls between two moves."""
 
 ENDLESS_ROLLS: Final = f"after {MAX_ROLLS} rolls no player is to move: does play() end the roll?"
-"""Message about rules with more rolls than that."""
+"""Message about rules with more than MAX_ROLLS rolls."""
 
 _NO_CHANCES: Final = np.zeros(0, np.float32)
 
@@ -92,9 +92,10 @@ def parse_move(position: Position, text: str) -> int:
 
 def roll_at(chances: NDArray[np.float32], random: float) -> int:
     """Return the roll at `random`, from [0, 1), of the probabilities `chances`, `[K]`; never one of probability 0."""
-    total, rolled = 0.0, 0
+    total = 0.0
     for roll in range(len(chances)):
         total += float(chances[roll])
+    rolled = 0
     left = random * total
     for roll in range(len(chances)):
         if chances[roll] > 0:
@@ -108,19 +109,19 @@ def roll_at(chances: NDArray[np.float32], random: float) -> int:
 def roll_random(seed: np.uint64, opening_plies: int, ply: int, number: int) -> float:
     """Return the random number, from [0, 1), of a roll in self-play.
 
-    seed, opening_plies: of the game.
-    ply:                 of the move that follows the roll, 0 for the first move of the game.
+    seed, opening_plies: those in the record of the game.
+    ply:                 the ply of the move that follows the roll, 0 for the first move of the game.
     number:              0 for the first roll before this move, 1 for the second one, ...
 
     Rolls after an opening move differ from those after a searched one: an opening that ends the game is taken back and
     searched, and what was rolled then must not be rolled again.
     """
-    first = 1 << 30 if ply <= opening_plies else 2 << 30  # far from all others, of which self-play uses a few a ply
+    first = 1 << 30 if ply <= opening_plies else 2 << 30  # far beyond the numbers that self-play uses for moves
     return random_bits(seed, first + MAX_ROLLS * ply + number) / 2**32
 
 
 def rolled(position: P, rng: np.random.Generator) -> P:
-    """Return the position at which a player moves or the game is over: `position`, after all rolls that come before.
+    """Return the next position at which a player moves or the game is over, after all rolls on the way.
 
     The rolls are sampled by `rng`. A game without dice returns `position` itself and leaves `rng` alone.
     """
@@ -153,7 +154,7 @@ def roll_on(position: P, random: Callable[[int], float]) -> tuple[P, list[int]]:
 
 
 def first_decision(start: P) -> P:
-    """Return the first position of a game at which a player moves: `start`, or after it one and the same roll."""
+    """Return a first position of a game at which a player moves. It is always the same one, also if dice are rolled."""
     return rolled(start, np.random.default_rng(0))
 
 

@@ -130,7 +130,7 @@ class CompiledGame(Game):
         if self.rule_functions["chances"] is not no_chances and not self.num_chances:
             raise TypeError(f"{type(self).__name__} has a rule chances, but num_chances is 0: give the number of rolls")
         rule = self.rule_functions["score"]
-        is_known = rule is not no_chances  # which stands for the rules of a ForeignGame
+        is_known = rule is not no_chances  # the rule of a ForeignGame is not known here
         if is_known and (rule is not no_score) != bool(self.max_score):
             raise TypeError(f"{type(self).__name__}: a compiled game with points has both a rule score and a max_score")
         self.state = np.zeros(self.State.itemsize, np.uint8)
@@ -176,7 +176,7 @@ class CompiledGame(Game):
 
     def with_state(self, state: NDArray[np.uint8]) -> Self:
         """Return the position with a copy of `state`, `[S]` uint8, as its state."""
-        position = object.__new__(type(self))  # as copy.copy, in a quarter of its time
+        position = object.__new__(type(self))  # the same as copy.copy in a quarter of the time
         position.__dict__.update(self.__dict__)
         position.state = np.array(state)
         return position
@@ -199,11 +199,13 @@ class CompiledGame(Game):
 
     def outcome(self) -> Outcome | None:
         code = self.rules.outcome(self.state)
-        if not isinstance(code, int | np.integer | np.bool_):  # compiled rules have made it an integer
+        if not isinstance(code, int | np.integer | np.bool_):  # only rules that run as plain Python return others
             raise TypeError(f"the rule outcome returns {code!r}, expected the integer ONGOING, DRAW, 0 or 1")
         if code == ONGOING:
             return None
-        return Outcome(None if code == DRAW else int(code), self.rules.score(self.state) if self.max_score else None)
+        winner = None if code == DRAW else int(code)
+        score = self.rules.score(self.state) if self.max_score else None
+        return Outcome(winner, score)
 
     def observe(self) -> NDArray[np.float32]:
         planes = np.zeros(self.observation_shape, np.float32)
@@ -302,7 +304,7 @@ def redecorate(
         names = dict(plain.__globals__)
         closure = tuple(CellType(cell.cell_contents) for cell in plain.__closure__ or ()) or None
         copied = FunctionType(plain.__code__, names, plain.__name__, plain.__defaults__, closure)
-        done[plain] = decorate(copied)  # before the kernels that it calls, which may call it
+        done[plain] = decorate(copied)  # stored first, because a kernel that it calls may call it
         for name, value in names.items():
             if isinstance(value, numba.core.dispatcher.Dispatcher):
                 names[name] = redecorate(value, decorate, done)

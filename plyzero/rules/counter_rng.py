@@ -15,7 +15,7 @@ WORD: Final = 0xFFFF_FFFF
 
 
 def murmur_finalizer(word: int) -> int:
-    """Return 32 bits, each of which depends on all 32 bits of `word` (the finalizer of MurmurHash3; Appleby, 2011)."""
+    """Return 32 bits that each depend on all 32 bits of `word` (the finalizer of MurmurHash3; Appleby, 2011)."""
     word = ((word ^ (word >> 16)) * 0x85EB_CA6B) & WORD
     word = ((word ^ (word >> 13)) * 0xC2B2_AE35) & WORD
     return word ^ (word >> 16)

@@ -214,7 +214,7 @@ class Game(ABC):
         return observation_text(self)
 
     def from_text(self, text: str) -> Self:
-        """Return the position of this game that `text` shows, as `__str__` prints it; called in the initial position.
+        """Return the position of this game that `text` shows, as `__str__` prints it. Call it on the initial position.
 
         The default finds boards that moves reach by filling cells, and takes names of moves. Raises ValueError if there
         is no such position.
@@ -284,10 +284,12 @@ def board_of(position: Game) -> Board | None:
 def observation_text(position: Game, other: Game | None = None) -> str:
     """Return the numbers of `observe` as text, planes side by side.
 
-    Of many planes of one number, and of wide ones, it lists those that are not 0, or that differ from `other`.
+    Many planes of one number, and wide planes, are listed one after the other: only those that are not 0, or that
+    differ from those of `other`.
     """
     planes = np.asarray(position.observe(), np.float32)
-    mover, columns = f"player {position.to_play} to move, observation", planes.shape[2]
+    mover = f"player {position.to_play} to move, observation"
+    columns = planes.shape[2]
     if columns <= MAX_NAMES and (columns > 1 or len(planes) <= MAX_NAMES):
         rows = planes.transpose(1, 0, 2)
         board = ["   ".join(" ".join(f"{number:g}" for number in plane) for plane in row) for row in rows]

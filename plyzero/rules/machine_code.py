@@ -1,9 +1,9 @@
 """Machine code on disk: what has been compiled once on a machine is loaded by every later process.
 
 Numba's own cache is not enough. It compiles a function again when its file changes, but not when a constant, an array
-or a function of another file does, and it lets the code of one process stand for that of another: Numba names a
-compiled function by its qualified name, its types and a number that counts within the process, and where two files
-from disk define the same name, the first one loaded serves both. Here
+or a function of another file does. It may also call another process's function of the same name: Numba names a compiled
+function by its qualified name, its types and a number that counts within the process, and if two files from disk define
+the same name, the first one loaded is used for both. Here
 
 * a file is named by a digest of everything that its code follows from, and begins with a checksum;
 * the numbers of this process begin at random, so that no other process gives the same name;
@@ -45,8 +45,8 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 from numba.core.typing.templates import Signature
 
-WAIT_SECONDS: Final = 300.0  # for another process that compiles the same function; then this one compiles it, too
-POLL_SECONDS: Final = 0.05  # between two looks whether it has
+WAIT_SECONDS: Final = 300.0  # until this process stops waiting for another one that compiles the same function
+POLL_SECONDS: Final = 0.05  # between two attempts to take its lock
 MOST_FILES: Final = 2000  # kept in a directory: the most recently used ones
 
 LIBRARIES: Final = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator"})
@@ -72,7 +72,7 @@ def keep(dispatcher: Internal, name: str, content: object, *, one_content: bool 
 
     name:        what the files' names begin with.
     content:     what the code follows from, besides the signature, the processor and VERSIONS; plain values.
-    one_content: remove what other contents have left under the same name beside the sources.
+    one_content: remove files of the same name with other content from beside the sources.
     """
     try:
         dispatcher._cache = _KeptCode(dispatcher.py_func, name, digest_of(content), one_content)
@@ -168,8 +168,8 @@ class _KeptCode(_Cache):
 def shares_no_name(library: Internal) -> bool:
     """Return whether no other process defines a name that the compiled code in `library` defines for others to see.
 
-    Such a name has a number of this process, or of the process that this part was loaded from. It has not if the code
-    was compiled before this module was imported. What is of Numba's runtime (NRT) is the same in every process.
+    Such a name has a number of this process, or of the process that compiled this part. Code that was compiled before
+    this module was imported has no such number. Numba's runtime (NRT) is the same in every process.
     """
     return not library.has_dynamic_globals and all(
         _RANDOM_NUMBER.search(name) or name.startswith("NRT_") for name in visible_names(library._final_module)
@@ -182,7 +182,7 @@ def visible_names(module: ModuleRef) -> list[str]:
     return [each.name for each in defined if each.linkage not in (Linkage.internal, Linkage.private)]
 
 
-_RANDOM_NUMBER: Final = re.compile(r"B\d\dv\d{30,}")  # as Numba writes the number of a function into its name
+_RANDOM_NUMBER: Final = re.compile(r"B\d\dv\d{30,}")  # the number of a function in the name that Numba gives it
 
 
 def _number_from_a_random_start() -> None:
@@ -262,7 +262,7 @@ def _forget_other_caches(function: Function, seen: set[int]) -> None:
 
 
 class UnknownContentError(Exception):
-    """A function uses something of which cannot be told when it changes."""
+    """A function uses something whose changes cannot be noticed."""
 
 
 def describe(value: object) -> object:
@@ -390,7 +390,7 @@ def _alone_on_machine(directory: Path, function: str) -> Iterator[None]:
 
 @functools.cache
 def _lock_file(directory: Path) -> IO[str]:
-    """Return a file of which each function has one byte to lock; it stays open, since closing it ends all its locks."""
+    """Return a file with one byte to lock for each function. It stays open: closing it would release all its locks."""
     return (directory / "plyzero.lock").open("w")
 
 

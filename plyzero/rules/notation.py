@@ -45,7 +45,7 @@ def play_named(position: P, moves: Sequence[str]) -> tuple[list[P], list[int]]:
 
 
 def read_starts(path: Path, start: Position) -> list[list[int]]:
-    """Return the moves from `start` to each position of a file, in which blank lines separate positions.
+    """Return the moves from `start` to each position of a file. Blank lines separate the positions.
 
     Raises UserError if the file cannot be read, a position cannot be reached, or the game has dice.
     """
@@ -76,7 +76,8 @@ class _Filling:
     """A search for the moves that fill cells of a board until it is the board `wanted`."""
 
     def __init__(self, start: Position, wanted: Lines) -> None:
-        self.empty, self.wanted = _lines(str(start)), wanted
+        self.empty = _lines(str(start))
+        self.wanted = wanted
         self.seen = {self.empty}
         self.tries = iter(range(MAX_TRIED))
 

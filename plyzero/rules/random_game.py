@@ -31,7 +31,8 @@ def play_on(game: PlayedGame, choose: Callable[[Sequence[Game]], int]) -> None:
     while positions[-1].outcome() is None and (plies < positions[0].max_plies or is_chance(positions[-1])):
         if rolls_endlessly(positions):
             raise ValueError(ENDLESS_ROLLS)
-        plies += not is_chance(positions[-1])
+        if not is_chance(positions[-1]):
+            plies += 1
         game.moves.append(choose(positions))
         positions.append(positions[-1].play_unchecked(game.moves[-1]))
 
@@ -57,7 +58,7 @@ class PlayedGame(NamedTuple):
 
     @property
     def decisions(self) -> list[int]:
-        """The indices of the positions at which a player moves: the unfinished ones at which chance does not."""
+        """The indices of the positions at which a player moves: not chance, and the game is not over."""
         return [i for i, each in enumerate(self.positions) if each.outcome() is None and not is_chance(each)]
 
     @property

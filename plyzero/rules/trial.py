@@ -63,7 +63,7 @@ class Trial(NamedTuple):
         return found % 100_000  # short enough to be read as a version
 
     def proven(self, proposed: Iterable[Symmetry]) -> tuple[Symmetry, ...]:
-        """Return the group, without the identity, of those of `proposed` with which every position agrees.
+        """Return the group, without the identity, of the `proposed` symmetries that every position agrees with.
 
         The images of all moves are played, and must lead to the image of every position: its legal actions, its
         observation, its player to move, its outcome and its rolls, which stay as they are. Nothing is proven if no

@@ -8,13 +8,15 @@ utilities, into which the score goes (plyzero.search.policy); without it the two
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.rules.compiled_game import Rules
 from plyzero.search.evaluation_cache import Cache
+
+if TYPE_CHECKING:
+    from plyzero.rules.compiled_game import Rules
 
 NO_NODE: Final = -1
 """The parent of the root, and the child of an edge that no simulation has taken yet."""
