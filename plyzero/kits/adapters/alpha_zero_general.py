@@ -40,7 +40,12 @@ from plyzero.rules.user_modules import load_object
 log = logging.getLogger(__name__)
 
 METHODS: Final = (
-    *("getInitBoard", "getActionSize", "getNextState", "getValidMoves", "getGameEnded", "getCanonicalForm"),
+    "getInitBoard",
+    "getActionSize",
+    "getNextState",
+    "getValidMoves",
+    "getGameEnded",
+    "getCanonicalForm",
     "getSymmetries",
 )
 """The methods that a game of alpha-zero-general must define."""
@@ -51,7 +56,7 @@ OPTIONS: Final[Mapping[str, tuple[type, Any, str]]] = {
 }
 """Parameters that every game has besides its own: type, default and what is expected."""
 
-TRIAL_PLIES: Final = 300  # of random games together, at least, on which symmetries and version are tested
+TRIAL_PLIES: Final = 300  # plies of random games together, at least, that prove symmetries and give the version
 
 PIECES: Final = {0: "", 1: "0", -1: "1"}
 """The pieces of a drawn board by the numbers of most games; anything else is shown as it is."""
@@ -209,7 +214,7 @@ def game_class(name: str) -> type[AzgGame]:
 
     Raises UserError if there is none, or if it lacks a method.
     """
-    restore_old_numpy()  # before the module of the game is run
+    restore_old_numpy()  # the module of the game may need it while it is imported
     game = load_object(name.partition(":")[2])
     missing = [method for method in METHODS if not callable(getattr(game, method, None))]
     is_class = isinstance(game, type)

@@ -139,7 +139,9 @@ def _shape_of_rows(rows: Any) -> tuple[int, ...] | None:
         shapes = {_shape_of_rows(each) for each in rows}
         first = next(iter(shapes), ())
         return None if len(shapes) > 1 or first is None else (len(rows), *first)
-    return np.shape(rows) if isinstance(rows, np.ndarray) else None if isinstance(rows, dict) else ()
+    if isinstance(rows, dict):
+        return None
+    return np.shape(rows) if isinstance(rows, np.ndarray) else ()
 
 
 def _checked(array: Part, method: str) -> Part:
@@ -234,7 +236,12 @@ class Channel(NamedTuple):
 
     @property
     def planes(self) -> int:
-        return len(self.values) + (self.scale > 0) + self.has_other
+        count = len(self.values)
+        if self.scale > 0:
+            count += 1
+        if self.has_other:
+            count += 1
+        return count
 
     def show(self, part: Part) -> tuple[Part, Part | None]:
         """Return the planes of `part`, and what is in it that was never seen, None if nothing is."""
@@ -244,9 +251,12 @@ class Channel(NamedTuple):
             part = as_texts(part)
         found = part == np.array(self.values)[:, None, None]
         is_text = part.dtype.kind == "U"
-        if np.count_nonzero(found) == (part.size if is_text else np.count_nonzero(part)):  # as nearly always
-            more = (self.scale > 0) + self.has_other
-            return (np.concatenate([found, np.zeros((more, *part.shape), bool)]) if more else found), None
+        filled = part.size if is_text else np.count_nonzero(part)
+        if np.count_nonzero(found) == filled:  # nearly always
+            if not self.scale and not self.has_other:
+                return found, None
+            more = np.zeros((self.planes - len(found), *part.shape), bool)
+            return np.concatenate([found, more]), None
         is_other = ~found.any(axis=0) & (is_text or part != 0)
         if self.scale:
             return np.concatenate([found, (part * is_other / self.scale)[None]]), None

@@ -183,7 +183,9 @@ class Calls:
             )
         if not np.any(answer):
             return None
-        return Outcome(None if abs(lead) < 0.5 else player if lead > 0 else 1 - player)
+        if abs(lead) < 0.5:
+            return Outcome(None)
+        return Outcome(player if lead > 0 else 1 - player)
 
     @contextlib.contextmanager
     def tried(self, moves: list[int] | None = None) -> Iterator[None]:
@@ -222,7 +224,8 @@ def _after(moves: list[int] | None) -> str:
 
 def shown_moves(moves: list[int]) -> str:
     """Return the first moves, and dots if there are more."""
-    return " ".join(map(str, moves[:20])) + " ..." * (len(moves) > 20)
+    first = " ".join(map(str, moves[:20]))
+    return f"{first} ..." if len(moves) > 20 else first
 
 
 def _integer(answer: Any, method: str, what: str) -> int:

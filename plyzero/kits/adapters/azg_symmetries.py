@@ -89,7 +89,10 @@ def _as_numbers(part: Part) -> Array:
 
 def _base(part: Part) -> int:
     kind = part.dtype.kind
-    return 10_000 if kind == "U" else LARGEST.get(kind if kind == "b" else f"{kind}{part.dtype.itemsize}", 1 << 20)
+    if kind == "U":
+        return 10_000
+    name = kind if kind == "b" else f"{kind}{part.dtype.itemsize}"
+    return LARGEST.get(name, 1 << 20)
 
 
 def _numbered(board: Any, factor: int, base: int) -> Any:
@@ -140,5 +143,5 @@ def _planes(sources: Array, channels: Sequence[Channel], added: int) -> Array:
     """Return the sources of all numbers of the observation; those of the `added` planes are themselves."""
     size = sources.shape[1]
     of_planes = [source for source, channel in zip(sources, channels, strict=True) for _ in range(channel.planes)]
-    of_planes += [np.arange(size)] * added
+    of_planes += [np.arange(size) for _ in range(added)]
     return np.concatenate([source + size * plane for plane, source in enumerate(of_planes)]).astype(np.intp)

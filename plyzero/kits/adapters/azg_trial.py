@@ -74,7 +74,9 @@ def random_games(calls: Calls, setups: list[Any], limit: int) -> list[list[Move]
 
 
 def _random_game(calls: Calls, board: Any, limit: int, rng: np.random.Generator) -> list[Move]:
-    player, moves, actions = 0, list[Move](), list[int]()
+    player = 0
+    moves: list[Move] = []
+    actions: list[int] = []
     with calls.tried(actions):
         while calls.outcome(board, player) is None and not 0 < limit <= len(moves):
             legal = calls.legal(calls.canonical(board, player))

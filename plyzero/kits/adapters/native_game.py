@@ -48,7 +48,7 @@ its state."""
 _calls: Final = itertools.count(1)
 _LIBC: Final[Any] = ctypes.CDLL(None)
 _guards: Final = itertools.cycle([bytes([byte] * GUARD) for byte in range(1, 252)])  # equal ones rarely meet the same
-_games: list[str] = []  # whose libraries may end this process, while it has not ended by itself
+_games: list[str] = []  # games whose libraries may end this process; empty once it ends by itself
 _loaded: dict[Path, Library] = {}
 _tried: set[tuple[Library, int]] = set()
 
@@ -100,14 +100,15 @@ class NativeGame(ForeignGame):
 
     def as_plain_python(self) -> Self:
         """Return the same position with rules that raise IndexError where a function writes outside of its arrays."""
-        position, checked = self.with_state(self.state), functools.partial(_checked, self.load())
+        position = self.with_state(self.state)
+        checked = functools.partial(_checked, self.load())
         position.rules = Rules(*(functools.partial(checked, name) for name in RULE_NAMES[1:]))  # type: ignore[arg-type]
         return position
 
     with_bounds_checked = as_plain_python
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in vars(self).items() if name != "rules"}  # which are of this process
+        return {name: value for name, value in vars(self).items() if name != "rules"}  # addresses in this process
 
     def tried(self, is_clean: Callable[[Any], bool]) -> bool:
         """Return what `is_clean` of this position with checked rules returns in a child process; False if it raises.
@@ -165,7 +166,7 @@ def _forget_ends() -> None:
 def _end_by_exit(_: object) -> None:
     """End this process, which is about to be ended by exit() in C, with a sentence and exit code 1."""
     if _games:
-        _LIBC.fflush(None)  # what C has printed
+        _LIBC.fflush(None)  # shows what C has printed
         said = "code in C has called exit(), which has ended the process; plyzero check {} says which function does"
         print(f"plyzero: {said.format(_games[-1])}", file=sys.stderr, flush=True)
         os._exit(1)
@@ -174,7 +175,7 @@ def _end_by_exit(_: object) -> None:
 def _wait_for_end(ended: int) -> bool:
     """Wait until a child process closes its end of the pipe `ended`; return False once it is stuck in a checked call.
 
-    Not the time is taken but looks at the call are counted: a suspended process makes none.
+    Looks at the call are counted instead of time, because a suspended process makes none.
     """
     looks: Counter[bytes] = Counter()
     while not select.select([ended], [], [], CALL_SECONDS / 20)[0]:
@@ -199,7 +200,8 @@ def _load(path: Path, status: tuple[int, ...]) -> Library:
 @functools.cache
 def _compile_calls(library: Library) -> Rules:
     def compiled(name: str, signature: object) -> Any:
-        symbol, rule = f"plyzero_{library.digest}_{name}", cast(Function, no_score if name == "score" else no_chances)
+        symbol = f"plyzero_{library.digest}_{name}"
+        rule = cast(Function, no_score if name == "score" else no_chances)
         if function := getattr(library, f"plyzero_{name}", None):
             binding.add_symbol(symbol, ctypes.cast(function, ctypes.c_void_p).value)
             pointer = types.voidptr
@@ -226,7 +228,8 @@ def _checked(library: Library, name: str, state: NDArray[np.uint8], argument: An
     The guards differ from call to call, so a function that reads them answers differently when it is called again.
     Raises IndexError if it writes there.
     """
-    function, numbers = getattr(library, f"plyzero_{name}", None), [int(argument)] if name == "play" else []
+    function = getattr(library, f"plyzero_{name}", None)
+    numbers = [int(argument)] if name == "play" else []
     if function is None:  # chances, without dice
         return None
     function.restype = ctypes.c_double if name == "score" else ctypes.c_int

@@ -25,7 +25,7 @@ from plyzero.rules.symmetry import Symmetry
 from plyzero.rules.trial import play_trial
 
 MAX_CHANCES: Final = 1 << 13  # different rolls
-MAX_INTEGER: Final = 10_000  # as a parameter: with larger and with negative ones OpenSpiel may crash or never return
+MAX_INTEGER: Final = 10_000  # in a parameter: OpenSpiel may crash or never return with larger or negative ones
 """The limits of a game."""
 
 CLUTTER: Final = re.compile(r"^chance outcome \d+ |^\d+ - |\(roll: (\d+)\)")
@@ -98,7 +98,8 @@ class OpenSpielGame(Game):
     def _at(cls, state: pyspiel.State) -> Self:
         """Return the position of this game whose state in OpenSpiel is `state`."""
         position = object.__new__(cls)
-        position._state, player = state, state.current_player()
+        position._state = state
+        player = state.current_player()
         position._is_over = player == TERMINAL
         position.to_play = player ^ cls._view.first if player >= 0 else 0  # 0 where chance moves: rolls are not turned
         return position
@@ -120,7 +121,8 @@ class OpenSpielGame(Game):
         return weights
 
     def play(self, action: int) -> Self:
-        after, past, added = self._at(self._state.child(self._in_openspiel(action))), self._past, self._view.added
+        after = self._at(self._state.child(self._in_openspiel(action)))
+        past, added = self._past, self._view.added
         if self._state.is_chance_node():
             after._past = past._replace(roll=action)
         elif any(added):
@@ -144,7 +146,9 @@ class OpenSpielGame(Game):
         size, squares = tensor.size, shape[1] * shape[2]
         if self.to_play and view.numbers is not None:
             tensor = tensor[view.numbers]
-        behind = view.added.numbers(self._past, self.to_play, self.max_plies) + [self.to_play] * view.shows_mover
+        behind = view.added.numbers(self._past, self.to_play, self.max_plies)
+        if view.shows_mover:
+            behind.append(self.to_play)
         if behind:
             tensor = np.append(tensor, np.repeat(np.array(behind, np.float32), squares))
         if view.added.square and behind[0]:
@@ -201,7 +205,7 @@ def _replay(name: str, parameters: dict[str, object], history: Sequence[int]) ->
     """Return the position after the actions `history`, as OpenSpiel numbers them: what copies are made of."""
     position = game_class(name)(**parameters)
     for action in history:
-        position = position.play_unchecked(position._in_openspiel(action))  # which is its own inverse
+        position = position.play_unchecked(position._in_openspiel(action))  # this map is its own inverse
     return position
 
 
@@ -264,7 +268,8 @@ def _initial_position(cls: type[OpenSpielGame], given: tuple[tuple[str, object],
     for key, value in given:
         if (actual := game.get_parameters().get(key, value)) != value:  # a default that depends on other parameters
             raise ValueError(f"{key}={value!r} is taken for not given, and then {key} is {actual!r} here")
-    shape, num_actions = views.board_shape(cls.spiel_name, game.observation_tensor_shape()), game.num_distinct_actions()
+    shape = views.board_shape(cls.spiel_name, game.observation_tensor_shape())
+    num_actions = game.num_distinct_actions()
     if not (min(shape) > 0 and math.prod(shape) <= 1 << 20 and 0 < num_actions <= 1 << 16):
         raise ValueError(f"an observation of shape {shape} with {num_actions} actions is too small or too large")
     state = _ask(game.new_initial_state)
@@ -296,9 +301,11 @@ def _try_out(
     shows_mover = numbers is None and (is_alike or name not in views.MOVER_SEES)
     num_chances: int = game.max_chance_outcomes()
     added = views.ADDED.get(name, views.Added())
-    count = len(added.numbers(views.Past(), 0, 1)) + shows_mover
-    observation_shape, is_cut = (shape[0] + count, *shape[1:]), game.max_game_length() > 1024
-    first, waived = _first_player(state), {}
+    count = len(added.numbers(views.Past(), 0, 1)) + (1 if shows_mover else 0)
+    observation_shape = (shape[0] + count, *shape[1:])
+    is_cut = game.max_game_length() > 1024
+    first = _first_player(state)
+    waived = {}
     if omitted := views.OMITTED.get(name):
         reason = f"OpenSpiel's tensor leaves out {omitted}: the network averages over it, the search does not"
         waived["equal_observations_equal_futures"] = reason
@@ -312,7 +319,7 @@ def _try_out(
         "num_actions": num_actions,
         "num_chances": num_chances,
         "observation_shape": observation_shape,
-        "max_plies": min(game.max_game_length(), 1000),  # of the trial, on which the version of a game depends
+        "max_plies": min(game.max_game_length(), 1000),  # the trial's; the version of a game depends on it
     }
     if not num_chances:
         constants["chances"] = Game.chances
@@ -331,7 +338,7 @@ def _try_out(
 
 
 def _first_player(state: pyspiel.State) -> int:
-    """Return OpenSpiel's number of the player who moves first; if rolls come before, after the first one of each."""
+    """Return OpenSpiel's number of the player who moves first. If rolls come before, each is the first possible one."""
     for _ in range(MAX_ROLLS):
         if state.is_chance_node():
             state = state.child(state.legal_actions()[0])

@@ -57,7 +57,7 @@ class Past(NamedTuple):
 
     plies: int = 0
     mover: int = -1  # who made the last move
-    action: int = -1  # as that player numbers it
+    action: int = -1  # in that player's numbers
     captured: int = 0
     material: float | None = None  # a sum that every capture changes
     roll: int = -1
@@ -81,8 +81,13 @@ class Added(NamedTuple):
 
     def numbers(self, past: Past, mover: int, max_plies: int) -> list[float]:
         """Return the number of each plane after `past`, where the player `mover` is to move."""
-        found = [float(mover == past.mover)] * self.again + [past.plies / max_plies] * self.plies
-        found += [(past.plies - past.captured) / 40] * bool(self.captures)
+        found: list[float] = []
+        if self.again:
+            found.append(float(mover == past.mover))
+        if self.plies:
+            found.append(past.plies / max_plies)
+        if self.captures:
+            found.append((past.plies - past.captured) / 40)
         return found + [float(roll == past.roll) for roll in range(self.rolls)]
 
 
@@ -143,7 +148,7 @@ def proposed_symmetries(name: str, shape: tuple[int, int, int], num_actions: int
     squares = rows * columns
     if rows == columns > 1 and squares <= num_actions <= squares + 1:
         proposed = list(turns_and_mirrors(shape, non_board_actions=num_actions - squares))
-        order = (0, 2, 1, 3, 4, 5, 7, 6, 8)  # of the planes after a half turn: in hex, they name the board's sides
+        order = (0, 2, 1, 3, 4, 5, 7, 6, 8)  # the planes after a half turn: in hex they name the sides of the board
         if name == "hex" and len(order) == shape[0]:
             half_turn = proposed[1]
             proposed.append(Symmetry(half_turn.planes.reshape(shape)[list(order)].ravel(), half_turn.actions))

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import plyzero as public
 from plyzero.check.agreement import COMPILED_LAWS, agreement_with
 from plyzero.check.laws import GameTrace
 from plyzero.check.violations import GAME_LAWS, GameLaws, find_violation, laws_of, play_until_violation
@@ -488,3 +489,9 @@ def test_a_bot_is_trained_by_the_processes_of_a_run(tmp_path: Path):
     shown = plyzero_process("play", "native_four:ConnectFour", "--run", "r", text="4\nquit\n", cwd=tmp_path)
     assert "The bot plays " in shown.stdout, shown
     assert "0 faults" in plyzero_process("replay", "verify", "--rules", "--run", "r", cwd=tmp_path).stdout
+
+
+def test_the_public_name_is_found_by_an_entry_point_and_its_user_can_change_the_rules():
+    assert public.NativeGame is NativeGame
+    assert "NativeGame" in public.__all__
+    assert not NativeGame.is_adapted
