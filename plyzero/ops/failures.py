@@ -9,11 +9,12 @@ import signal
 import sys
 from collections.abc import Iterable
 from itertools import takewhile
+from pathlib import Path
 from traceback import FrameSummary, extract_tb
 
 from plyzero.errors import plain
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.user_errors import PACKAGE, is_own, is_toolkit
+from plyzero.rules.user_errors import is_own, is_toolkit
 
 
 def describe_error(error: BaseException, game: GameSpec) -> str:
@@ -54,24 +55,26 @@ def _describe_silent_end(exit_code: int, game: GameSpec) -> str:
 def _describe(message: str, frames: Iterable[FrameSummary], game: GameSpec) -> str:
     """Return the error's first line, where it happened if that is not in the toolkit, and what to do about rules."""
     calls = [*frames][::-1]  # the innermost first
-    rules = _rule_files(game)
+    files = _files_of_classes(game)
+    rules = {file for file in files if not is_toolkit(file)}
     inner = [*takewhile(lambda call: not is_toolkit(call.filename), calls)]
     of_rules = [call for call in inner if call.filename in rules]
     text = plain(message.strip().partition("\n")[0], 400)
     for call in (of_rules or [call for call in inner if is_own(call.filename)])[:1]:
         text += f", in {plain(call.filename)}, line {call.lineno} ({plain(call.name)})"
-    is_refused = bool(calls) and calls[0].filename.startswith(str(PACKAGE / "rules"))
+    checking = {Path(file).parent for file in files - rules}  # of Game, and of what adapts another toolkit
+    is_refused = bool(calls) and Path(calls[0].filename).parent in checking
     if of_rules or is_refused or "observe()" in text:
         text += f"; to test the rules: plyzero check {shlex.quote(game.name)}"
     return text
 
 
-def _rule_files(game: GameSpec) -> set[str]:
-    """Return the files that define the class of the game and what it inherits, without the toolkit's."""
+def _files_of_classes(game: GameSpec) -> set[str]:
+    """Return the files that define the class of the game and the classes that it inherits from."""
     files = set()
     for cls in type(game.start).__mro__:
         module = sys.modules.get(cls.__module__)
         file = inspect.getsourcefile(module) if module and hasattr(module, "__file__") else None
-        if file and not is_toolkit(file):
+        if file:
             files.add(file)
     return files

@@ -7,9 +7,11 @@ from functools import partial
 import pytest
 
 from plyzero.errors import UserError
+from plyzero.kits.adapters.alpha_zero_general import AzgGame
 from plyzero.ops.failures import describe_error, describe_log
 from plyzero.rules.board import grid
-from plyzero.rules.catalog import load_game
+from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.game import Game
 from plyzero.rules.user_errors import PACKAGE, with_location
 from tests.helpers import toys
 
@@ -37,6 +39,19 @@ def test_no_message_names_a_line_of_plyzero(fails):
 def test_an_error_in_the_rules_names_file_and_line_and_how_to_test_them():
     said = describe_log(log_of(toys.__file__), 1, GAME)
     assert said == f"ValueError: no, in {toys.__file__}, line 12 (play){CHECK}"
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "file"),
+    [
+        ("tests.helpers.toys:Written", GAME.start, "rules/compiled_game.py"),
+        ("azg:my_module:MyGame", AzgGame._at(None, 0, 0), "kits/adapters/azg_calls.py"),
+    ],
+)
+def test_what_refuses_an_answer_of_the_rules_says_how_to_test_them(name: str, start: Game, file: str):
+    log = log_of(toys.__file__).rpartition("  File")[0].replace(toys.__file__, f"{PACKAGE}/{file}") + "TypeError: no\n"
+    said = describe_log(log, 1, GameSpec(name, start))
+    assert said == f"TypeError: no; to test the rules: plyzero check {name}"
 
 
 @pytest.mark.parametrize(
