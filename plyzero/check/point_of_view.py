@@ -17,8 +17,8 @@ from plyzero.rules.random_game import PlayedGame
 
 MAX_PASSES: Final = 300  # moves that are compared, at most
 MIN_PASSES: Final = 10  # moves of each player, at least, for a conclusion
-MIN_LEANING: Final = 0.5  # share by which a plane grows by the moves of the player whose pieces it shows, at least
-SHOWN_PLY: Final = 5  # about the ply of the two positions that a warning shows
+MIN_LEANING: Final = 0.5  # least share of a plane's growth by the moves of the player whose pieces it shows
+SHOWN_PLY: Final = 5  # approximate ply of the two positions that a warning shows
 
 Array = NDArray[np.float32]
 

@@ -39,8 +39,8 @@ PLAYING_AS_PYTHON: Final = "random games with the rules as plain Python"
 SHRINKING: Final = "a mistake was found; looking for fewer moves that show it"
 """States of a search, for `on_progress`."""
 
-SHORTENING_GAMES: Final = 300  # games with other endings, and games without two moves, to find a shorter one
-SHORTENING_POSITIONS: Final = 20_000  # positions of the search for fewer moves that show a mistake
+SHORTENING_GAMES: Final = 300  # most games with another ending, and most games without two of the moves
+SHORTENING_POSITIONS: Final = 20_000  # positions that the search for fewer moves may make
 DRAW_EVERY: Final = 8  # moves of a compiled game
 
 MakeGame = Callable[[], Game]

@@ -47,7 +47,7 @@ from numba.core.typing.templates import Signature
 
 WAIT_SECONDS: Final = 300.0  # until this process stops waiting for another one that compiles the same function
 POLL_SECONDS: Final = 0.05  # between two attempts to take its lock
-MOST_FILES: Final = 2000  # kept in a directory: the most recently used ones
+MOST_FILES: Final = 2000  # files kept in a directory, the most recently used ones
 
 LIBRARIES: Final = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator"})
 """Modules whose content follows from the versions of Python, Numba and NumPy."""
@@ -321,11 +321,11 @@ class _Description:
         self._open.add(id(function))
         names = tuple(sorted(_names(function.__code__)))
         reached = {name: function.__globals__[name] for name in names if name in function.__globals__}
-        with suppress(OSError):  # an implementation that Numba selects by type is reached by no name
+        with suppress(OSError):  # no name leads to an implementation that Numba selects by type, so take the whole file
             reached[""] = Path(function.__code__.co_filename).read_bytes()
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
         parts = (function.__code__, function.__defaults__, function.__kwdefaults__, cells, reached)
-        module = function.__module__  # by whose name what is kept finds the function's environment
+        module = function.__module__  # kept code finds the function's environment by this name
         described = "function", module, *(self(each, names) for each in parts)
         self._open.remove(id(function))
         return described
