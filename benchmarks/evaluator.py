@@ -41,7 +41,7 @@ from plyzero.kits.cluster.local_evaluator import LocalEvaluator
 from plyzero.kits.cluster.remote_network import RemoteNetwork
 from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import SMALLEST_BATCH, Network, reachable_observations
-from plyzero.ops.supervisor import full_batch
+from plyzero.ops.local_processes import full_batch
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run, open_run
 from plyzero.run.models import publish_model

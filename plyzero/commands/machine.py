@@ -136,7 +136,7 @@ def bench(
 @contextmanager
 def _serving(run: Run, content: bytes) -> Iterator[RemoteEvaluator]:
     """Start an evaluator of the model `content` for `run`, and yield what asks it. Raises FailedError if it ends."""
-    from plyzero.ops.processes import Child, free_port
+    from plyzero.ops.child import free_port, start_plyzero
     from plyzero.run.directory import KEY
     from plyzero.run.metrics import read_heartbeats
     from plyzero.run.models import publish_model
@@ -146,7 +146,8 @@ def _serving(run: Run, content: bytes) -> Iterator[RemoteEvaluator]:
     assert run.id
     publish_model(run.models, with_metadata(content, KEY, run.id.text), fence=1, step=1)
     port = free_port()
-    server = Child("evaluator", ["evaluator", "--run", str(run.root), "--port", str(port)], run.logs / "evaluator.log")
+    arguments = ["evaluator", "--run", str(run.root), "--port", str(port)]
+    server = start_plyzero("evaluator", arguments, run.logs / "evaluator.log")
     try:
         while not any(beat.get("state") == "serving" for beat in read_heartbeats(run.workers).values()):
             if server.exit_code() is not None:
@@ -157,9 +158,7 @@ def _serving(run: Run, content: bytes) -> Iterator[RemoteEvaluator]:
         if not remote.is_ready:
             raise FailedError(f"the evaluator has stopped answering: {plain(server.read_log(), 500)}")
     finally:
-        server.ask_to_stop()
-        server.wait(10)
-        server.kill()
+        server.end(10.0)
 
 
 def default_network(game: GameSpec) -> tuple[str, float] | None:

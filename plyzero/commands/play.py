@@ -134,7 +134,7 @@ def _begin_at_once(game: str) -> None:
     """If the search is not compiled, run it as plain Python here, and let another process compile it."""
     import numba
 
-    from plyzero.ops.processes import start_beside
+    from plyzero.ops.child import start_beside
     from plyzero.search.numba_kernel import is_compiled
 
     if numba.config.DISABLE_JIT or is_compiled():  # type: ignore[attr-defined]

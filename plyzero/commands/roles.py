@@ -195,11 +195,11 @@ def begin_role(
     run: Path, new: RunOptions, logs: LogOptions, *, is_trainer: bool = False
 ) -> tuple[Run, threading.Event]:
     """Return the run and the event that stops the process; signals are caught before the slow imports."""
-    from plyzero.ops.processes import ending_at_once, stop_on_end_of_input, stop_on_signals
+    from plyzero.ops.processes import ending_at_once, on_end_of_pipe, stop_on_signals
 
     stop = stop_on_signals()
     if logs.until_end_of_input:
-        stop_on_end_of_input(stop)
+        on_end_of_pipe(0, stop.set)
     from plyzero.ops.summary import summarize_files
     from plyzero.run.directory import check_scratch, describe_changed_settings
     from plyzero.run.replay import check_rules

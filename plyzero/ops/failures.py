@@ -22,6 +22,11 @@ def describe_error(error: BaseException, game: GameSpec) -> str:
     return _describe(f"{type(error).__name__}: {error}", extract_tb(error.__traceback__), game)
 
 
+def describe_exit(exit_code: int) -> str:
+    """Return what ended a process: "killed by SIGKILL", or "exit code 1"."""
+    return f"killed by {signal.Signals(-exit_code).name}" if exit_code < 0 else f"exit code {exit_code}"
+
+
 def describe_log(log: str, exit_code: int, game: GameSpec) -> str:
     """Return the sentence for a process that ended with `exit_code` and wrote `log`."""
     _, found, tail = log.rpartition("Traceback (most recent call last):\n")
@@ -34,7 +39,7 @@ def describe_log(log: str, exit_code: int, game: GameSpec) -> str:
         return _describe_silent_end(exit_code, game)
     lines = log.strip().splitlines()
     last = next((line for line in reversed(lines) if line.startswith("plyzero: ")), lines[-1] if lines else "")
-    return plain(last.removeprefix("plyzero: "), 400) or f"exit code {exit_code}, and nothing in its log"
+    return plain(last.removeprefix("plyzero: "), 400) or f"{describe_exit(exit_code)}, and nothing in its log"
 
 
 def _describe_silent_end(exit_code: int, game: GameSpec) -> str:
@@ -43,7 +48,7 @@ def _describe_silent_end(exit_code: int, game: GameSpec) -> str:
         return "it was killed by SIGKILL, most often because the machine ran out of memory"
     text = "it ended with exit code 0, which nobody had asked it to"
     if exit_code:
-        text = f"it was killed by {signal.Signals(-exit_code).name}"
+        text = f"it was {describe_exit(exit_code)}"
         if exit_code in (-signal.SIGTERM, -signal.SIGINT):
             return text
         text += f" ({signal.strsignal(-exit_code)})"

@@ -1,4 +1,8 @@
-"""Training on one machine for `plyzero train`: start workers and a trainer, watch them, and report every model."""
+"""Training on one machine for `plyzero train`: processes are started, watched, and every model is reported.
+
+The run is done when a process ends because the budget is reached. No process is started again: one that ends by itself
+ends the training, and the same command continues it.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from plyzero.errors import FailedError, ModelRefusedError, install_command
+from plyzero.errors import ModelRefusedError
 from plyzero.files import interval, list_files
 from plyzero.network.model_loader import load_model
-from plyzero.network.onnx_graph import MAX_BATCH
-from plyzero.network.onnx_network import SMALLEST_BATCH, Network, has_gpu
-from plyzero.ops.failures import describe_log
-from plyzero.ops.processes import Child, free_port
+from plyzero.network.onnx_network import Network
+from plyzero.ops.child import Child
+from plyzero.ops.local_processes import check_children, children
 from plyzero.ops.summary import describe_first_model, describe_games
 from plyzero.run.budget import read_done, read_trainer
 from plyzero.run.directory import Run
@@ -38,32 +40,11 @@ T = TypeVar("T")
 POLL_SECONDS: Final = 0.25
 """Time between two checks of the child processes and of the metrics, in seconds."""
 
-STOP_SECONDS: Final = 60.0
-"""Time that the processes have to save and end, in seconds; then they are killed."""
-
 PREVIOUS_SECONDS: Final = 30.0
 """Time for which `train` waits for the trainer of a `train` that was killed, which is still saving, in seconds."""
 
 REPEAT_SECONDS: Final = 300.0
 """Time after which a warning that differs only in its numbers is shown again, in seconds."""
-
-
-class ChildFailedError(FailedError):
-    """A worker or the trainer failed, or ended without being asked to. The message says which, why, and where."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """The report of one published model.
-
-    seconds:              time since this call of `train` began.
-    positions_per_second: positions that the trainer read per second since the previous report; 0 in the first one.
-    fields:               the trainer's line of metrics.
-    """
-
-    seconds: float
-    positions_per_second: float
-    fields: dict[str, object]
 
 
 def train(
@@ -92,68 +73,140 @@ def train(
     An error of the volume may be transient: it is reported, and the call is repeated. A KeyboardInterrupt that comes
     with `stop` is the same as `stop`. Raises ChildFailedError. All processes are stopped before this function ends.
     """
-    began = time.monotonic()
     notify = Messages(on_message)
-    view = RunView(run, began=began, notify=notify)
+    reporter = Reporter(run, rater, notify, on_report=on_report, on_rating=on_rating, on_progress=on_progress)
     done = was_done = read_done(run)
+    if not done:
+        with until_interrupted(stop):
+            wait_for_previous_trainer(run, stop=stop, notify=notify)
+            reporter.skip_old_models(stop)
+            with children(
+                run, workers, device=device, options=options, on_progress=on_progress, notify=notify
+            ) as running:
+                while not done and not stop.wait(POLL_SECONDS):
+                    done = check_children(running, run)
+                    if model := reporter.report_models_at_times():
+                        if stop_when and (network := load(run, model, notify)) and stop_when(network):
+                            return
+                        if rater and workers:  # not in a reproducible training, which depends on no time
+                            rater.offer(model)
+                    reporter.report_ratings()
+                    reporter.report_progress_at_times(running)
+    with until_interrupted(stop):
+        reporter.report_models()
+        reporter.report_warning()
+        if done and not stop.is_set():
+            notify(f"done: {done}" + ("" if was_done else f"; {reporter.clock()} for this start"))
+            if rater:
+                measure_last_model(rater, stop, notify=notify, on_progress=on_progress)
+        reporter.report_ratings()  # also one that was completed while the processes stopped
 
-    def report_models() -> ModelName | None:
+
+def measure_last_model(
+    rater: Rater, stop: threading.Event, *, notify: Messages, on_progress: Callable[[str], None]
+) -> None:
+    """Measure the newest model, if it is not measured yet, unless `stop` is set before that is done."""
+    name = notify.unless_error(rater.unmeasured)
+    if name is None:
+        return
+    rater.close()
+    rater.offer(name, now=True)
+    while rater.is_busy and not stop.wait(POLL_SECONDS):
+        on_progress(f"{rater.doing}; Ctrl-C skips this")
+
+
+class Reporter:
+    """Reports models, ratings and progress of a training to those who asked for them."""
+
+    def __init__(
+        self,
+        run: Run,
+        rater: Rater | None,
+        notify: Messages,
+        *,
+        on_report: Callable[[Report], None],
+        on_rating: Callable[[Rating], None],
+        on_progress: Callable[[str], None],
+    ) -> None:
+        self._run = run
+        self._rater = rater
+        self._notify = notify
+        self._on_report = on_report
+        self._on_rating = on_rating
+        self._on_progress = on_progress
+        self._began = time.monotonic()
+        self._view = RunView(run, began=self._began, notify=notify)
+        self._next_look = 0.0  # when it looks for models again
+        self._next_refresh = 0.0  # when it reports the progress again
+
+    def skip_old_models(self, stop: threading.Event) -> None:
+        """Report no model that is there already. An error of the volume is waited for, until `stop`."""
+        while self._notify.unless_error(self._view.new_reports) is None and not stop.wait(1.0):
+            pass
+
+    def report_models_at_times(self) -> ModelName | None:
+        """Do what `report_models` does, but no more often than the volume should be looked at."""
+        if time.monotonic() < self._next_look:
+            return None
+        self._next_look = time.monotonic() + interval(self._run.metrics, 0.0)
+        return self.report_models()
+
+    def report_models(self) -> ModelName | None:
         """Report the models that are new, and return the name of the newest one of them."""
-        reports = notify.unless_error(view.new_reports) or []
+        reports = self._notify.unless_error(self._view.new_reports) or []
         for report in reports:
-            on_report(report)
+            self._on_report(report)
         return model_of(reports[-1].fields) if reports else None
 
-    def report_ratings() -> None:
-        while rater and (result := rater.poll()):
+    def report_ratings(self) -> None:
+        """Report the models that have been measured."""
+        while self._rater and (result := self._rater.poll()):
             if isinstance(result, str):
-                notify(f"warning: {result}")
+                self._notify(f"warning: {result}")
             else:
-                on_rating(result)
+                self._on_rating(result)
 
-    with until_interrupted(stop), ExitStack() as ending:
-        if not done:
-            wait_for_previous_trainer(run, stop=stop, notify=notify)
-            while notify.unless_error(view.new_reports) is None and not stop.wait(1.0):
-                pass
-            begun = children(run, workers, device=device, options=options, on_progress=on_progress, notify=notify)
-            running = ending.enter_context(begun)
-        next_look = next_refresh = 0.0
-        while not done and not stop.wait(POLL_SECONDS):
-            done = check_children(running, run)
-            if time.monotonic() >= next_look:
-                next_look = time.monotonic() + interval(run.metrics, 0.0)
-                name = report_models()
-                if name and stop_when and (network := load(run, name, notify)) and stop_when(network):
-                    return
-                if name and rater and workers:  # a reproducible training depends on no time: its last model is measured
-                    rater.offer(name)
-            report_ratings()
-            if time.monotonic() >= next_refresh and notify.unless_error(view.refresh):
-                notify.warning(view.warning)
-                on_progress(view.describe(running, rating=rater.doing if rater else None))
-                next_refresh = time.monotonic() + BEAT_SECONDS
-    with until_interrupted(stop):
-        report_models()
-        if notify.unless_error(view.refresh):
-            notify.warning(view.warning)
-        if done and not stop.is_set():
-            minutes, seconds = divmod(int(time.monotonic() - began), 60)
-            notify(f"done: {done}" + ("" if was_done else f"; {minutes}:{seconds:02d} for this start"))
-            if rater and (name := notify.unless_error(rater.unmeasured)):
-                rater.close()
-                rater.offer(name, now=True)
-                while rater.is_busy and not stop.wait(POLL_SECONDS):
-                    on_progress(f"{rater.doing}; Ctrl-C skips this")
-        report_ratings()  # also one that was completed while the processes stopped
+    def report_progress_at_times(self, running: Sequence[Child]) -> None:
+        """Report the trainer's warning and the state of the processes, every two seconds."""
+        if time.monotonic() >= self._next_refresh and self.report_warning():
+            self._on_progress(self._view.describe(running, rating=self._rater.doing if self._rater else None))
+            self._next_refresh = time.monotonic() + BEAT_SECONDS
+
+    def report_warning(self) -> bool:
+        """Read the heartbeats, and report the trainer's warning. Return whether they could be read."""
+        if not self._notify.unless_error(self._view.refresh):
+            return False
+        self._notify.warning(self._view.warning)
+        return True
+
+    def clock(self) -> str:
+        """Return the time since the training began, as minutes:seconds."""
+        minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
+        return f"{minutes}:{seconds:02d}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """The report of one published model.
+
+    seconds:              time since this call of `train` began.
+    positions_per_second: positions that the trainer read per second since the previous report; 0 in the first one.
+    fields:               the trainer's line of metrics.
+    """
+
+    seconds: float
+    positions_per_second: float
+    fields: dict[str, object]
 
 
 class Messages:
     """Reports what a person must not miss, each message once."""
 
     def __init__(self, on_message: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._on_message, self._clock = on_message, clock
-        self._warning, self._warned_at = "", 0.0
+        self._on_message = on_message
+        self._clock = clock
+        self._warning = ""  # the last one, without its numbers
+        self._warned_at = 0.0
         self._errors: dict[str, float] = {}  # text -> when it was reported
 
     def __call__(self, text: str) -> None:
@@ -277,109 +330,3 @@ def load(run: Run, name: ModelName, notify: Messages) -> Network | None:
     except ModelRefusedError as error:
         notify(f"warning: {error}")
         return None
-
-
-def check_children(running: Sequence[Child], run: Run) -> str:
-    """Return why the run is done if a process has ended for that, otherwise "".
-
-    Raises ChildFailedError if one has ended by itself.
-    """
-    for child in running:
-        if child.exit_code() is not None:
-            if child.exit_code() == 0 and (done := read_done(run)):
-                return done
-            raise ChildFailedError(f"{child.name} stopped by itself: {_reason(child, run)}")
-    return ""
-
-
-@contextmanager
-def children(
-    run: Run,
-    workers: int,
-    *,
-    device: str,
-    options: Sequence[str],
-    on_progress: Callable[[str], None],
-    notify: Callable[[str], None],
-) -> Iterator[list[Child]]:
-    """Start the trainer and the workers, of which it needs none if it is reproducible; on exit stop them.
-
-    On a machine with a GPU, unless `device` is cpu, one evaluator uses it for all workers, which do not see it.
-    Raises ChildFailedError if one fails while it stops.
-    """
-    common = ["--run", str(run.root), *(part for option in options for part in ("-o", option))]
-    common += ["--scratch", str(run.scratch)] if run.scratch else []
-    running: list[Child] = []
-    try:
-        arguments = ["trainer", *common, "--device", device, *(["--reproducible"] if not workers else [])]
-        running.append(Child("trainer", arguments, run.logs / "trainer.log"))
-        serving: list[str] = []
-        if workers and device != "cpu" and (port := _find_port(run, notify=notify)):
-            serving = ["--evaluator", f"127.0.0.1:{port}"]
-            batch = str(full_batch(workers, run.settings.selfplay.parallel_games))
-            arguments = ["evaluator", *common, "--port", str(port), "--max-batch", batch]
-            running.append(Child("evaluator", arguments, run.logs / "evaluator.log"))
-        for each in range(workers):
-            name = f"w{each}"
-            arguments = ["selfplay", *common, "--name", name, *serving]
-            # Where cores are too few, the trainer has the time that the replay ratio needs, and the workers the rest.
-            running.append(Child(name, arguments, run.logs / f"{name}.log", niceness=10, sees_gpus=not serving))
-        yield running
-    finally:
-        ended = [child for child in running if child.exit_code() is not None]
-        for child in running:
-            child.ask_to_stop()
-        for child in ended:
-            if child.exit_code():
-                notify(f"{child.name} has ended by itself")
-        try:
-            _wait_for_end(running, on_progress=on_progress, notify=notify)
-        except KeyboardInterrupt:  # the first signal comes while they stop already; no other one raises
-            _wait_for_end(running, on_progress=on_progress, notify=notify)
-        failed = [child for child in running if child not in ended and child.exit_code() != 0]
-        if failed and not ended:
-            raise ChildFailedError(f"{failed[0].name} failed while it stopped: {_reason(failed[0], run)}")
-
-
-def full_batch(workers: int, games: int) -> int:
-    """Return the number of positions of a full batch for so many workers with `games` each at once.
-
-    It is about half of them all, while the others are played on, and a size to which nothing is padded.
-    """
-    half = max(SMALLEST_BATCH, workers * games // 2)
-    return min(MAX_BATCH, 1 << (half.bit_length() - 1))
-
-
-def _find_port(run: Run, *, notify: Callable[[str], None]) -> int | None:
-    """Return a free port for an evaluator; None if there is no GPU, or if the workers cannot use an evaluator."""
-    if not has_gpu() or run.settings.search.score_weight:  # of which an evaluator sends nothing
-        return None
-    if find_spec("grpc") is None:
-        notify(f"warning: every worker uses the GPU by itself, which is slower: {install_command('grpc')}")
-        return None
-    return free_port()
-
-
-def _wait_for_end(
-    running: Sequence[Child], *, on_progress: Callable[[str], None], notify: Callable[[str], None]
-) -> None:
-    """Wait until all processes have ended; kill those that have not after STOP_SECONDS."""
-    notify("stopping: the workers store their finished games, the trainer saves and publishes")
-    deadline = time.monotonic() + STOP_SECONDS
-    while left := [child for child in running if child.exit_code() is None]:
-        on_progress(f"stopping: waiting for {', '.join(child.name for child in left)}")
-        if time.monotonic() > deadline:
-            for child in left:
-                child.kill()
-        left[0].wait(POLL_SECONDS)
-
-
-def _reason(child: Child, run: Run) -> str:
-    if child.was_killed:
-        lost = "what it learned since its last saved state is" if child.name == TRAINER else "its unfinished games are"
-        return f"it did not end within {STOP_SECONDS:.0f} s and was killed, {lost} lost (see {child.log})"
-    try:
-        log = child.read_log()
-    except OSError as error:
-        return f"its log {child.log} cannot be read: {error.strerror}"
-    return f"{describe_log(log, child.exit_code() or 0, run.game)} (see {child.log})"

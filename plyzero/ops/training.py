@@ -53,7 +53,7 @@ def train(
     preset, seed: of a new run; None = quick and 0.
     settings:     such as ["selfplay.simulations=32"].
     on_report:    called with every new model; None = print a line of progress.
-    Raises UserError for bad input, and supervisor.ChildFailedError if a process ends by itself.
+    Raises UserError for bad input, and local_processes.ChildFailedError if a process ends by itself.
     """
     budget = {"steps": steps, "games": games, "positions": positions, "minutes": minutes, "until": until}
     limits = [f"budget.{key}={value}" for key, value in budget.items() if value is not None]

@@ -255,9 +255,9 @@ def test_an_opponent_that_fails_loses_the_game_and_it_can_be_taken_back(screen: 
 NOT_COMPILED = """
 import sys
 from plyzero.commands import play
-from plyzero.ops import processes
+from plyzero.ops import child
 
-processes.start_beside = lambda *command: print("beside:", *command)
+child.start_beside = lambda *command: print("beside:", *command)
 play._begin_at_once("tic-tac-toe")
 from plyzero.play import players
 modules = [module for name, module in sys.modules.items() if name.startswith(("plyzero.", "games."))]

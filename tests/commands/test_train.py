@@ -11,8 +11,9 @@ import pytest
 
 from plyzero.commands import train as command
 from plyzero.ops import supervisor
+from plyzero.ops.local_processes import ChildFailedError
 from plyzero.ops.rating import Rating
-from plyzero.ops.supervisor import ChildFailedError, Report
+from plyzero.ops.supervisor import Report
 from plyzero.play.ratings import MatchResult
 from plyzero.run.directory import describe_changed_settings, open_run
 from tests.helpers.cli import plyzero, shown

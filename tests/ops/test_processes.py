@@ -5,12 +5,10 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
-from plyzero.ops import keeper, processes
-from plyzero.ops.processes import Child
+from plyzero.ops import processes
 from tests.helpers.surroundings import python, wait_until
 
 START = """
@@ -76,25 +74,3 @@ def test_a_worker_stopped_while_it_compiles_ends_at_once(tmp_path: Path):
     assert worker.returncode == 0
     assert "stopped while it started; there is nothing to store" in said
     assert [list((root / name).iterdir()) for name in ("journal", "replay")] == [[], []]
-
-
-def test_a_keeper_restarts_a_process_whose_log_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    started: list[str] = []
-
-    class Ended(Child):
-        """A process that has ended, whose log has gone."""
-
-        pid, ask_to_stop, exit_code = 1, Mock(), Mock(return_value=1)
-
-        def __init__(self, name: str, *_: object) -> None:
-            started.append(name)
-            self.log, self._log_start = tmp_path / "gone", 0
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(keeper, "Child", Ended)
-    monkeypatch.setattr(keeper, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(keeper, "FIRST_DELAY", 0.01)
-    kept = keeper.Keeper(keeper.Role("w0", []), tmp_path / "w0.log", str(tmp_path), {})
-    wait_until(lambda: len(started) >= 3)
-    kept.stop()
-    assert kept.report().log == f"plyzero: its log {tmp_path}/gone cannot be read: No such file or directory"

@@ -16,10 +16,12 @@ from unittest.mock import Mock
 import pytest
 
 from plyzero import files
-from plyzero.ops import processes, supervisor
-from plyzero.ops.processes import Child
+from plyzero.ops import child as child_processes
+from plyzero.ops import local_processes, supervisor
+from plyzero.ops.child import Child, start_plyzero
+from plyzero.ops.local_processes import ChildFailedError
 from plyzero.ops.rating import Rating
-from plyzero.ops.supervisor import REPEAT_SECONDS, ChildFailedError, Messages, Report, RunView, train
+from plyzero.ops.supervisor import REPEAT_SECONDS, Messages, Report, RunView, train
 from plyzero.run import metrics
 from plyzero.run.directory import Run, open_run
 from plyzero.run.lease import LOCK
@@ -220,7 +222,7 @@ def test_train_says_what_a_process_waits_for_before_it_starts(run: Run, monkeypa
 
 @dataclass
 class FakeChild:
-    """A process that ends when it is asked to, unless `ends_with` is None."""
+    """A process that ends when it is asked to, unless `ends_with` is None; then it is killed after its time."""
 
     name: str
     arguments: list[str]
@@ -231,17 +233,14 @@ class FakeChild:
     code: int | None = None
     pid, was_killed = 1, False
 
-    def ask_to_stop(self) -> None:
-        self.code = self.ends_with
+    def ask_to_stop(self, seconds: float) -> None:
+        self.code, self.was_killed = (-9, True) if self.ends_with is None else (self.ends_with, False)
 
     def exit_code(self) -> int | None:
         return self.code
 
     def wait(self, seconds: float) -> bool:
         return self.code is not None
-
-    def kill(self) -> None:
-        self.code, self.was_killed = -9, True
 
     def read_log(self) -> str:
         return "plyzero: cannot use state: No space left on device"
@@ -267,7 +266,7 @@ def test_ctrl_c_is_acknowledged_before_anybody_is_waited_for(run: Run, monkeypat
         stop.set()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(supervisor, "Child", FakeChild)
+    monkeypatch.setattr(local_processes, "start_plyzero", FakeChild)
     stop, said = Script(interrupt), []
     monkeypatch.setattr(FakeChild, "exit_code", lambda child: said.append("looked at") if stop.is_set() else None)
     monkeypatch.setattr(FakeChild, "wait", lambda child, seconds: setattr(FakeChild, "exit_code", lambda _: 0))
@@ -281,16 +280,15 @@ def test_ctrl_c_is_acknowledged_before_anybody_is_waited_for(run: Run, monkeypat
     ("code", "said"),
     [
         (2, "trainer failed while it stopped: cannot use state: No space left on device (see"),
-        (None, "it did not end within -1 s and was killed, what it learned since its last saved state is"),
+        (None, "it did not end within 60 s and was killed, what it learned since its last saved state is"),
     ],
 )
 def test_a_failure_while_a_process_stops_is_reported(
     run: Run, monkeypatch: pytest.MonkeyPatch, code: int | None, said: str
 ):
-    monkeypatch.setattr(supervisor, "Child", partial(FakeChild, ends_with=code))
-    monkeypatch.setattr(supervisor, "STOP_SECONDS", -1.0)
+    monkeypatch.setattr(local_processes, "start_plyzero", partial(FakeChild, ends_with=code))
     with pytest.raises(ChildFailedError, match=re.escape(said)):
-        trained(run, children=supervisor.children)
+        trained(run, children=local_processes.children)
 
 
 def test_workers_leave_the_cores_to_the_trainer(run: Run, monkeypatch: pytest.MonkeyPatch):
@@ -301,7 +299,7 @@ def test_workers_leave_the_cores_to_the_trainer(run: Run, monkeypatch: pytest.Mo
         found[child.name] = os.getpriority(os.PRIO_PROCESS, child.pid), os.getsid(child.pid), os.getpgid(child.pid)
 
     monkeypatch.setattr(Child, "__init__", note)
-    trained(run, children=supervisor.children)
+    trained(run, children=local_processes.children)
     ours = os.getpriority(os.PRIO_PROCESS, 0)
     assert {name: each[0] for name, each in found.items()} == {"trainer": ours, "w0": min(19, ours + 10)}
     assert {session for _, session, _ in found.values()} == {os.getsid(0)}  # another one would have its own share
@@ -312,18 +310,18 @@ def test_no_line_of_an_older_process_is_quoted(tmp_path: Path, monkeypatch: pyte
     log = tmp_path / "w0.log"
     log.write_text("plyzero: an error of yesterday\n")
     monkeypatch.setattr(subprocess, "Popen", lambda *_, stdout, **__: stdout.write(b"of today\n"))
-    assert Child("w0", ["selfplay"], log).read_log() == "of today\n"
+    assert Child("w0", ["selfplay"], log=log).read_log() == "of today\n"
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: None)
-    assert Child("w0", ["selfplay"], log).read_log() == ""
+    assert Child("w0", ["selfplay"], log=log).read_log() == ""
 
 
 def started_on_a_gpu(run: Run, monkeypatch: pytest.MonkeyPatch, **how: Any) -> tuple[dict[str, FakeChild], list[str]]:
     """The processes that `train` starts on a machine with a GPU, and what it reports."""
     said: list[str] = []
-    monkeypatch.setattr(supervisor, "Child", FakeChild)
-    monkeypatch.setattr(supervisor, "has_gpu", lambda: True)
+    monkeypatch.setattr(local_processes, "start_plyzero", FakeChild)
+    monkeypatch.setattr(local_processes, "has_gpu", lambda: True)
     given = {"workers": 2, "device": "auto", **how}
-    with supervisor.children(run, **given, options=[], on_progress=said.append, notify=said.append) as running:
+    with local_processes.children(run, **given, options=[], on_progress=said.append, notify=said.append) as running:
         return {each.name: each for each in running}, said
 
 
@@ -354,7 +352,7 @@ def test_without_an_evaluator_workers_may_use_the_gpu_themselves(run: Run, monke
     if why == "scores":
         run = open_run(run.root, options=["search.score_weight=0.5"])
     if why == "no grpc":
-        monkeypatch.setattr(supervisor, "find_spec", lambda name: None)
+        monkeypatch.setattr(local_processes, "find_spec", lambda name: None)
     found, said = started_on_a_gpu(run, monkeypatch, **how)
     assert list(found) == ["trainer", *(["w0", "w1"] if why != "reproducible" else [])]
     assert all(each.sees_gpus and "--evaluator" not in each.arguments for each in found.values())
@@ -363,8 +361,8 @@ def test_without_an_evaluator_workers_may_use_the_gpu_themselves(run: Run, monke
 
 def test_a_process_that_may_not_see_gpus_finds_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     begun: list[dict[str, Any]] = []
-    monkeypatch.setattr(processes.subprocess, "Popen", lambda *_, **how: begun.append(how))
-    Child("w0", ["selfplay"], tmp_path / "log", sees_gpus=False)
-    Child("w0", ["selfplay"], tmp_path / "log")
+    monkeypatch.setattr(child_processes.subprocess, "Popen", lambda *_, **how: begun.append(how))
+    start_plyzero("w0", ["selfplay"], tmp_path / "log", sees_gpus=False)
+    start_plyzero("w0", ["selfplay"], tmp_path / "log")
     assert begun[0]["env"] == os.environ | {"CUDA_VISIBLE_DEVICES": ""}
     assert begun[1]["env"] is None

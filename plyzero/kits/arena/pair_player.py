@@ -1,4 +1,8 @@
-"""Pairs of games, one opening with both colours, played by worker processes."""
+"""Pairs of games, one opening with both colours, played by worker processes.
+
+The workers are processes of `multiprocessing`, not commands that `plyzero.ops.child` starts: each takes a pair as an
+object whenever it is idle, and answers with the result as another one.
+"""
 
 from __future__ import annotations
 
@@ -50,18 +54,23 @@ class PairPlayer:
         seeds = np.random.SeedSequence(list(digest)).spawn(4)
         opening = random_opening(self._game.start, self._opening_plies, np.random.default_rng(seeds[0]))
         a, b = (self._player(name, np.random.default_rng(seed)) for name, seed in zip(pair[:2], seeds[2:], strict=True))
-        results, forfeits, leads = [], [], list[float]()
+        results: list[str] = []
+        forfeits: list[str | None] = []
+        leads: list[float] = []
         for first, second in ((a, b), (b, a)):
             result = play_match(
-                *(first, second, self._game.start),
+                first,
+                second,
+                self._game.start,
                 games=1,
-                rng=np.random.default_rng(seeds[1]),  # of the dice, which both games share
+                rng=np.random.default_rng(seeds[1]),  # samples the dice, which both games share
                 opening_plies=self._opening_plies,
                 openings=[opening],
             )
-            results.append(RESULTS[1 - (result.wins - result.losses if first is a else result.losses - result.wins)])
+            sign = 1 if first is a else -1
+            results.append(RESULTS[1 - sign * (result.wins - result.losses)])
             forfeits.append(plain(result.forfeits[0], 300) if result.forfeits else None)
-            leads += [lead if first is a else -lead for lead in result.leads]
+            leads += [sign * lead for lead in result.leads]
         names = action_names(self._game.start, tuple(opening))
         return PairResult(names, results, forfeits, round(time.monotonic() - began, 3), leads)
 
@@ -109,7 +118,8 @@ class Processes:
 
         Raises UserError if a player cannot be used, and PlayError if a game cannot be played.
         """
-        waiting, playing = [*reversed(pairs)], dict[Connection, Pair]()
+        waiting = [*reversed(pairs)]
+        playing: dict[Connection, Pair] = {}
         while waiting or playing:
             while waiting and self._idle:
                 ours = self._idle.pop()
@@ -146,7 +156,7 @@ class Processes:
 
 def _serve(theirs: Connection, game: str, entrants: Sequence[Entrant], settings: Mapping[str, Any]) -> None:
     """Answer each pair that arrives with its result, or with what went wrong, until the other side is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of Ctrl-C the command decides, which ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command too, which ends this process
     os.dup2(2, 1)  # what a player prints is not the output of the command
     parent = parent_process()
     if parent is not None:

@@ -6,6 +6,7 @@ commands           evaluator, ray
 bucket             a run in an S3-compatible object store
 data_parallel      several processes, each with a GPU, make every step together
 ray_cluster        `plyzero ray up`: workers and a trainer on a Ray cluster
+keeper             starts a process again whenever it has ended: an actor of Ray
 wire               the messages of the Open Inference Protocol, and the tensors in them
 batcher            positions of many calls become batches of one network
 mailboxes          how the server answers workers of its own machine: shared memory

@@ -84,8 +84,8 @@ def ray_up(
         raise UserError("expected --workers N with at least one worker, or --trainer")
     if devices > 1 and device == "auto":
         raise UserError(f"--devices {devices} needs --device cuda, for Ray to give the trainer its GPUs")
+    from plyzero.kits.cluster.keeper import Role
     from plyzero.kits.cluster.ray_cluster import keep_running
-    from plyzero.ops.keeper import Role
     from plyzero.run.directory import check_scratch
 
     options = budget.added_to(new.options)

@@ -14,7 +14,6 @@ import math
 import os
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -23,7 +22,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
@@ -38,6 +36,8 @@ from torch.distributed import FileStore, Store  # type: ignore[attr-defined]
 from torch.nn.parallel import DistributedDataParallel
 
 from plyzero.errors import FailedError, UserError
+from plyzero.ops.child import PYTHON, Child
+from plyzero.ops.failures import describe_exit
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.game import Game
 from plyzero.settings import Settings
@@ -75,22 +75,21 @@ class Ranks:
         self._failed, self._closed, self._is_closing = threading.Event(), threading.Event(), False
         self._limit: list[float] = []  # seconds left for what must not last forever
         self._folder = tempfile.TemporaryDirectory(prefix="plyzero-")
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self._channels: list[Connection] = []
+        self._others: list[Child] = []
         parts, usual = ((each.network.module, each.trainer.loss) for each in (settings, Settings()))
         place = Place(0, devices, learner.device.type, parts != usual, str(Path(self._folder.name) / "store"))
         try:
-            for _ in range(1, devices):
-                self._start()
+            for rank in range(1, devices):
+                self._others.append(Child(f"process {rank}", [*PYTHON, "-c", COMMAND]))
             start_thread(self._watch, name="ranks")
             work = {"game": game.name, "settings": settings.model_dump(mode="json"), "seed": seed}
             state, store = pack_state(learner.state_dict()), FileStore(place.file)
             with self._noticing_failures(START_SECONDS):
-                for rank, channel in enumerate(self._channels, 1):
+                for rank, child in enumerate(self._others, 1):
                     device = f"cuda:{rank}" if place.device == "cuda" else place.device
                     own = place._replace(rank=rank, device=device)
-                    channel.send_bytes(json.dumps({"place": own, **work}).encode())
-                    channel.send_bytes(state)
+                    child.input.send_bytes(json.dumps({"place": own, **work}).encode())
+                    child.input.send_bytes(state)
                 while not store.check([f"ready {rank}" for rank in range(1, devices)]):
                     self._failed.wait(POLL_SECONDS)
                     self.check()
@@ -110,9 +109,9 @@ class Ranks:
         self.check()
         assert isinstance(batch, Batch)
         with self._noticing_failures(STEP_SECONDS):
-            for rank, channel in enumerate(self._channels, 1):
+            for rank, child in enumerate(self._others, 1):
                 for field in share_of(batch, rank, self._devices):
-                    channel.send_bytes(np.ascontiguousarray(field).reshape(-1).view(np.uint8).data)
+                    child.input.send_bytes(np.ascontiguousarray(field).reshape(-1).view(np.uint8).data)
             return self._learner.learn(share_of(batch, 0, self._devices)).cpu()
 
     def check(self) -> None:
@@ -123,28 +122,17 @@ class Ranks:
     def close(self) -> None:
         """End all processes, which have then left the group."""
         self._is_closing = True
-        for channel in self._channels:
-            channel.close()
+        for child in self._others:
+            child.input.close()
         with self._limited(3 * END_SECONDS):
             if dist.is_initialized():
                 dist.destroy_process_group()
-            deadline = time.monotonic() + END_SECONDS
-            for process in self._processes:
-                try:
-                    process.wait(max(0.0, deadline - time.monotonic()))
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+            for child in self._others:
+                child.ask_to_stop(END_SECONDS)
+            for child in self._others:
+                child.end(END_SECONDS)
         self._closed.set()
         self._folder.cleanup()
-
-    def _start(self) -> None:
-        reader, channel = Pipe(duplex=False)
-        self._channels.append(channel)
-        with reader:
-            # -P: no module is imported from the current directory, which may be a volume, except a part by its name
-            command = [sys.executable, "-P", "-c", COMMAND]
-            self._processes.append(subprocess.Popen(command, stdin=reader.fileno(), start_new_session=True))
 
     @contextmanager
     def _noticing_failures(self, seconds: float) -> Iterator[None]:
@@ -173,11 +161,11 @@ class Ranks:
         """
         while not self._closed.wait(POLL_SECONDS):
             limit = self._limit  # each block has its own
-            for rank, process in enumerate(self._processes, 1):
-                if not self._failure and not self._is_closing and process.poll() is not None:
-                    code = process.returncode
-                    how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-                    self._fail(f"process {rank} of --devices {self._devices} has ended, {how}")
+            for child in self._others:
+                code = child.exit_code()
+                if not self._failure and not self._is_closing and code is not None:
+                    how = describe_exit(code) if code < 0 else f"with {describe_exit(code)}"
+                    self._fail(f"{child.name} of --devices {self._devices} has ended, {how}")
                     limit[:] = [3 * END_SECONDS for _ in limit]
             limit[:] = [left - POLL_SECONDS for left in limit]  # not by a clock: this process may have been suspended
             if limit and limit[0] < 0:

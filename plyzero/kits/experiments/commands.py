@@ -28,7 +28,6 @@ from plyzero.commands.common import (
 )
 from plyzero.errors import FailedError, UserError, plain
 from plyzero.kits.experiments.builtin_tasks import check_tasks, find_task, parse_arguments
-from plyzero.threads import start_thread
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -150,12 +149,13 @@ def task(
 ) -> None:
     """Run one task of an experiment by itself."""
     from plyzero.kits.experiments.runner import WATCH
+    from plyzero.ops.processes import on_end_of_pipe
     from plyzero.rules.catalog import load_game
 
     function = find_task(name)
     arguments = parse_arguments(name, parameters or ())
     if WATCH in os.environ:
-        _end_with_runner(int(os.environ[WATCH]))
+        on_end_of_pipe(int(os.environ[WATCH]), lambda: os.killpg(0, signal.SIGKILL))  # with all that the task began
     with show_progress(f"{name} begins") as report:
         game = load_game(arguments["game"]) if "game" in arguments else None
         with playing(game, may_print=True) if game else nullcontext():
@@ -234,16 +234,6 @@ def _environment() -> dict[str, str]:
         **os.environ,
         **{name: os.pathsep.join(filter(None, (first, os.environ.get(name)))) for name, first in paths.items()},
     }
-
-
-def _end_with_runner(descriptor: int) -> None:
-    """Kill the process group of this task when the runner, at the other end of a pipe, has ended."""
-
-    def watch() -> None:
-        os.read(descriptor, 1)
-        os.killpg(0, signal.SIGKILL)
-
-    start_thread(watch, name="runner")
 
 
 def _summarize(plan: Plan, out: Path, records: Mapping[str, Record], started: bool) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import signal
-import subprocess
 import threading
 import time
 import uuid
@@ -19,6 +18,8 @@ from plyzero.errors import UserError, plain
 from plyzero.files import open_to_append, read_part, remove_tree
 from plyzero.kits.experiments.manifest import Record, key_of, log_file, read_record, write_record
 from plyzero.kits.experiments.plan import Plan, Task
+from plyzero.ops.child import Child
+from plyzero.ops.failures import describe_exit
 
 POLL_SECONDS: Final = 0.1
 """Time between two looks at the processes, in seconds."""
@@ -31,6 +32,9 @@ MARK: Final = "EXPERIMENT_ID"
 
 WATCH: Final = "EXPERIMENT_RUNNER"
 """Variable with a descriptor from which nothing can be read; it comes to its end when the runner dies."""
+
+STOPPED: Final = "stopped"
+"""Why an attempt ends that the whole call ends."""
 
 NO_GPU: Final = "slot"
 """Beginning of the names of GPU slots on a machine without a GPU."""
@@ -63,7 +67,7 @@ def run_plan(
     changed, or its output is gone. After `stop` nothing is started, and what runs is stopped. All processes have ended
     when this function returns.
 
-    environment: of the tasks.
+    environment: all variables of the tasks.
     fail_fast:   start nothing more after a failure; otherwise only what needs the failed task is not run.
     on_change:   called about ten times a second with the records so far.
     """
@@ -88,6 +92,16 @@ def run_plan(
         else:
             ended[task.name] = record
 
+    def start_what_can() -> None:
+        for task in plan.tasks:
+            waits = not ended.keys() >= {*task.needs, *task.after}
+            if waits or task.name in ended or task.name in running:
+                continue
+            if record := _without_running(task, directory, ended):
+                ended[task.name] = record
+            elif (gpus := _room(task, slots, running.values())) is not None:
+                start(task, gpus, 1)
+
     try:
         while True:
             for attempt in [*running.values()]:
@@ -95,15 +109,10 @@ def run_plan(
                     finish(attempt, record)
             if stop.is_set():
                 for attempt in running.values():
-                    attempt.ask_to_stop("stopped")
-            is_over = stop.is_set() or (fail_fast and any(each.state == "failed" for each in ended.values()))
-            for task in plan.tasks if not is_over else ():
-                if task.name in ended or task.name in running or not ended.keys() >= {*task.needs, *task.after}:
-                    continue
-                if record := _without_running(task, directory, ended):
-                    ended[task.name] = record
-                elif (gpus := _room(task, slots, running.values())) is not None:
-                    start(task, gpus, 1)
+                    attempt.ask_to_stop(STOPPED)
+            has_failed = any(each.state == "failed" for each in ended.values())
+            if not (stop.is_set() or (fail_fast and has_failed)):
+                start_what_can()
             on_change({**ended, **{name: attempt.record for name, attempt in running.items()}})
             if not running:
                 return ended
@@ -163,7 +172,7 @@ def _make_room(directory: Path, task: Task, key: str) -> None:
 
 
 class Attempt:
-    """A task that runs, in a process group of its own.
+    """A task that runs, in a child process.
 
     record: what is known of it so far.
     gpus:   the GPU slots that it holds.
@@ -172,69 +181,57 @@ class Attempt:
     def __init__(
         self, task: Task, directory: Path, record: Record, gpus: Sequence[str], environment: Mapping[str, str]
     ) -> None:
-        self.task, self.record, self.gpus = task, record, gpus
-        self._why, self._stop_by, self._began = "", math.inf, time.monotonic()
+        self.task = task
+        self.record = record
+        self.gpus = gpus
+        self._why = ""  # the reason why it cannot start, or is stopped
+        self._began = time.monotonic()
         self._log = log_file(directory, task.name)
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        self._process: subprocess.Popen[bytes] | None = None
-        watched, self._alive = os.pipe()
+        self._child: Child | None = None
         try:
             with open_to_append(self._log) as log:
                 log.write(f"$ {' '.join(task.command)}\n".encode())
-                log.flush()
-                self._process = subprocess.Popen(
-                    task.command,
-                    cwd=directory,
-                    env={**environment, WATCH: str(watched)},
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    pass_fds=(watched,),
-                    start_new_session=True,
-                )
+            self._child = Child(
+                task.name, task.command, log=self._log, directory=directory, environment=environment, watched=WATCH
+            )
         except OSError as error:  # no such program
-            os.close(self._alive)
             self._why = f"cannot start {task.command[0]}: {error.strerror}"
-        finally:
-            os.close(watched)
 
     def poll(self) -> Record | None:
         """Return the record once the task has ended, otherwise None. A task that takes too long is stopped."""
-        if self._process is not None and self._process.poll() is None:
-            now = time.monotonic()
-            if self.task.timeout is not None and now - self._began > self.task.timeout:
-                self.ask_to_stop(f"it took longer than {self.task.timeout / 60:g} minutes")
-            if now > self._stop_by:
-                self.kill()
+        if self._child is None:
+            return self._ended("failed", self._why)
+        code = self._child.exit_code()
+        if code is None:
+            limit = self.task.timeout
+            if limit is not None and time.monotonic() - self._began > limit:
+                self.ask_to_stop(f"it took longer than {limit / 60:g} minutes")
             return None
-        return self._end()
+        self._child.kill()  # what the task has left behind in its group
+        if self._why == STOPPED:
+            return self._ended("stopped", "stopped before it was finished")
+        if code == 0 and not self._why:
+            return self._ended("done")
+        return self._ended("failed", self._why or self._last_words(code))
 
     def ask_to_stop(self, why: str) -> None:
         """Send SIGTERM to the task, once; it is killed if it has not ended STOP_SECONDS later."""
-        if self._stop_by == math.inf:
-            self._why, self._stop_by = why, time.monotonic() + STOP_SECONDS
-            self._signal(signal.SIGTERM)
+        if self._child is not None and not self._why:
+            self._why = why
+            self._child.ask_to_stop(STOP_SECONDS)
 
     def kill(self) -> None:
         """End the task at once."""
-        self._signal(signal.SIGKILL)
+        if self._child is not None:
+            self._child.kill()
 
-    def _end(self) -> Record:
-        self.kill()  # what the task has left behind in its group
-        if self._process is not None:
-            os.close(self._alive)
-        code = None if self._process is None else self._process.returncode
-        record = replace(self.record, ended=time.time())
-        if self._why == "stopped":
-            return replace(record, state="stopped", reason="stopped before it was finished")
-        if code == 0 and not self._why:
-            return replace(record, state="done")
-        return replace(record, state="failed", reason=self._why or _reason(code or 0, last_line(self._log)))
+    def _ended(self, state: str, reason: str = "") -> Record:
+        return replace(self.record, state=state, reason=reason, ended=time.time())
 
-    def _signal(self, number: int) -> None:
-        if self._process is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
+    def _last_words(self, code: int) -> str:
+        line = last_line(self._log)
+        return f"{describe_exit(code)}: {line}" if line else describe_exit(code)
 
 
 def last_line(log: Path) -> str:
@@ -246,11 +243,6 @@ def last_line(log: Path) -> str:
         return ""
     lines = [line for line in text.rpartition("\n$ ")[2].splitlines()[1:] if line.strip()]
     return plain(lines[-1].strip(), 300) if lines else ""
-
-
-def _reason(code: int, line: str) -> str:
-    how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    return f"{how}: {line}" if line else how
 
 
 def kill_leftovers(experiment: str) -> None:

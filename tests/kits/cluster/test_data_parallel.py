@@ -237,7 +237,7 @@ def test_a_killed_process_ends_the_others_and_the_ledger_is_exact(tmp_path: Path
 @pytest.mark.slow
 def test_a_process_that_ends_or_cannot_start_is_noticed(run: Run, monkeypatch: pytest.MonkeyPatch):
     with closing(Trainer(run, device="cpu", devices=2)) as trainer:
-        trainer.ranks._processes[0].kill()
+        trainer.ranks._others[0].kill()
         with pytest.raises(RankError, match="process 1 of --devices 2 has ended, killed by SIGKILL"):
             wait_until(lambda: trainer.ranks.check())
     monkeypatch.setattr("plyzero.kits.cluster.data_parallel.COMMAND", "raise SystemExit(3)")

@@ -14,15 +14,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from plyzero.ops.processes import Child
+from plyzero.ops.child import Child, start_plyzero
 from plyzero.threads import start_thread
 
 POLL_SECONDS: Final = 0.5
 """Time between two looks at the process, in seconds."""
 
 FIRST_DELAY: Final = 1.0
-"""Time after which a process that has ended is started again, in seconds; it doubles each time, up to a minute, until
-one lasts for a minute."""
+"""Time between the end of the first process and the next start, in seconds. It doubles each time."""
+
+LONGEST_DELAY: Final = 60.0
+"""The longest such time, in seconds. After a process that has lasted as long as this it is FIRST_DELAY again."""
 
 
 class Role(NamedTuple):
@@ -58,11 +60,16 @@ class Keeper:
         with suppress(OSError):
             os.chdir(directory)
         os.environ.update(environment)
-        self._role, self._log_file = role, log
+        self._role = role
+        self._log_file = log
         self._child: Child | None = None
-        self._started = self._next_start = 0.0
-        self._delay, self._is_stopping = FIRST_DELAY, False
-        self._ended, self._exit_code, self._log = 0, 0, ""
+        self._started = 0.0  # when the last process was started
+        self._next_start = 0.0
+        self._delay = FIRST_DELAY
+        self._is_stopping = False
+        self._ended = 0
+        self._exit_code = 0
+        self._log = ""
         self._lock = threading.Lock()
         start_thread(self._keep, name="keeper")
 
@@ -91,7 +98,7 @@ class Keeper:
                 self._started = now
                 try:
                     self._log_file.parent.mkdir(parents=True, exist_ok=True)  # on a disk of this node
-                    self._child = Child(self._role.name, self._role.arguments, self._log_file)
+                    self._child = start_plyzero(self._role.name, self._role.arguments, self._log_file)
                 except OSError as error:  # its log cannot be opened, or there is no memory for a process
                     self._take_note(now, 1, str(error))
         elif (code := self._child.exit_code()) is not None:
@@ -99,7 +106,10 @@ class Keeper:
             self._child = None
 
     def _take_note(self, now: float, exit_code: int, log: str) -> None:
-        self._ended, self._exit_code, self._log = self._ended + 1, exit_code, log
-        if now - self._started >= 60.0:
+        self._ended += 1
+        self._exit_code = exit_code
+        self._log = log
+        if now - self._started >= LONGEST_DELAY:
             self._delay = FIRST_DELAY
-        self._next_start, self._delay = now + self._delay, min(60.0, 2 * self._delay)
+        self._next_start = now + self._delay
+        self._delay = min(LONGEST_DELAY, 2 * self._delay)
