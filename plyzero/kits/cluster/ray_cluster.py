@@ -60,7 +60,7 @@ def _connect(address: str | None, *, cpus: int) -> threading.Event:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
     options: dict[str, object] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
-        store = 100 << 20  # bytes for Ray's objects, of which plyzero has none
+        store = 100 << 20  # bytes for Ray's objects; plyzero has none
         options |= {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": store}
     try:
         _check_reachable(address)

@@ -72,54 +72,79 @@ def run_plan(
     on_change:   called about ten times a second with the records so far.
     """
     kill_leftovers(experiment)
-    ended: dict[str, Record] = {}
-    running: dict[str, Attempt] = {}
-    environment = {**environment, MARK: experiment}
-
-    def start(task: Task, gpus: Sequence[str], attempts: int) -> None:
-        record = Record("running", key_of(task, ended), uuid.uuid4().hex, "", attempts, time.time())
-        _make_room(directory, task, record.key)
-        write_record(directory, task.name, record)
-        real = [gpu for gpu in gpus if not gpu.startswith(NO_GPU)]
-        visible = {"CUDA_VISIBLE_DEVICES": ",".join(real)} if real else {}
-        running[task.name] = Attempt(task, directory, record, gpus, {**environment, **visible})
-
-    def finish(attempt: Attempt, record: Record) -> None:
-        task = running.pop(attempt.task.name).task
-        write_record(directory, task.name, record)
-        if record.state == "failed" and record.attempts <= task.retries and not stop.is_set():
-            start(task, attempt.gpus, record.attempts + 1)
-        else:
-            ended[task.name] = record
-
-    def start_what_can() -> None:
-        for task in plan.tasks:
-            waits = not ended.keys() >= {*task.needs, *task.after}
-            if waits or task.name in ended or task.name in running:
-                continue
-            if record := _without_running(task, directory, ended):
-                ended[task.name] = record
-            elif (gpus := _room(task, slots, running.values())) is not None:
-                start(task, gpus, 1)
-
+    tasks = Tasks(plan, directory, slots, {**environment, MARK: experiment})
     try:
         while True:
-            for attempt in [*running.values()]:
-                if record := attempt.poll():
-                    finish(attempt, record)
+            tasks.finish_those_that_ended(stop)
             if stop.is_set():
-                for attempt in running.values():
-                    attempt.ask_to_stop(STOPPED)
-            has_failed = any(each.state == "failed" for each in ended.values())
-            if not (stop.is_set() or (fail_fast and has_failed)):
-                start_what_can()
-            on_change({**ended, **{name: attempt.record for name, attempt in running.items()}})
-            if not running:
-                return ended
+                tasks.ask_to_stop()
+            elif not (fail_fast and tasks.has_failed()):
+                tasks.start_what_can()
+            on_change(tasks.records())
+            if not tasks.running:
+                return tasks.ended
             time.sleep(POLL_SECONDS)
     finally:
-        for attempt in running.values():  # after an error of this function
+        for attempt in tasks.running.values():  # there are some only if an error has ended the loop
             attempt.kill()
+
+
+class Tasks:
+    """The tasks of a plan that run, and the records of those that have ended, both by name."""
+
+    def __init__(self, plan: Plan, directory: Path, slots: Slots, environment: Mapping[str, str]) -> None:
+        self.running: dict[str, Attempt] = {}
+        self.ended: dict[str, Record] = {}
+        self._plan = plan
+        self._directory = directory
+        self._slots = slots
+        self._environment = environment
+
+    def records(self) -> dict[str, Record]:
+        """Return the records of all these tasks."""
+        return {**self.ended, **{name: attempt.record for name, attempt in self.running.items()}}
+
+    def has_failed(self) -> bool:
+        """Return whether a task has failed, and is not tried again."""
+        return any(record.state == "failed" for record in self.ended.values())
+
+    def start_what_can(self) -> None:
+        """Start the tasks for which there is room, and whose predecessors have ended."""
+        for task in self._plan.tasks:
+            waits = not self.ended.keys() >= {*task.needs, *task.after}
+            if waits or task.name in self.ended or task.name in self.running:
+                continue
+            if record := _without_running(task, self._directory, self.ended):
+                self.ended[task.name] = record
+            elif (gpus := _room(task, self._slots, self.running.values())) is not None:
+                self._start(task, gpus, attempts=1)
+
+    def finish_those_that_ended(self, stop: threading.Event) -> None:
+        """Write the records of the tasks that have ended; start those again that may be retried, until `stop`."""
+        for attempt in [*self.running.values()]:
+            record = attempt.poll()
+            if record is None:
+                continue
+            task = attempt.task
+            del self.running[task.name]
+            write_record(self._directory, task.name, record)
+            if record.state == "failed" and record.attempts <= task.retries and not stop.is_set():
+                self._start(task, attempt.gpus, attempts=record.attempts + 1)
+            else:
+                self.ended[task.name] = record
+
+    def ask_to_stop(self) -> None:
+        """Stop what runs; it may save first."""
+        for attempt in self.running.values():
+            attempt.ask_to_stop(STOPPED)
+
+    def _start(self, task: Task, gpus: Sequence[str], *, attempts: int) -> None:
+        record = Record("running", key_of(task, self.ended), uuid.uuid4().hex, "", attempts, time.time())
+        _make_room(self._directory, task, record.key)
+        write_record(self._directory, task.name, record)
+        real = [gpu for gpu in gpus if not gpu.startswith(NO_GPU)]
+        visible = {"CUDA_VISIBLE_DEVICES": ",".join(real)} if real else {}
+        self.running[task.name] = Attempt(task, self._directory, record, gpus, {**self._environment, **visible})
 
 
 def _without_running(task: Task, directory: Path, ended: Mapping[str, Record]) -> Record | None:
