@@ -23,6 +23,7 @@ from plyzero.kits.experiments.tasks.results import (
     write_table,
     write_text,
 )
+from plyzero.ops.child import plyzero_command
 from plyzero.play.ratings import MatchResult
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import RunDirectory, plan_run, read_run
@@ -140,7 +141,7 @@ def curve(run: RunDirectory) -> list[dict[str, Cell]]:
 
 def _run_train(*arguments: str) -> None:
     """Run `plyzero train` to its end; if it fails, end this process with its exit code: it has said why."""
-    child = subprocess.Popen([sys.executable, "-P", "-m", "plyzero", "train", *arguments], stdin=subprocess.DEVNULL)
+    child = subprocess.Popen(plyzero_command("train", *arguments), stdin=subprocess.DEVNULL)
     try:
         code = child.wait()
     except KeyboardInterrupt:
