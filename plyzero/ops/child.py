@@ -61,7 +61,9 @@ class Child:
         watched:     for a command of any other program: the variable that names its end of the pipe, a descriptor. Such
                      a command has an empty standard input and a session of its own, and SIGTERM asks it to stop.
         """
-        self.name, self.log, self.was_killed = name, log, False
+        self.name = name
+        self.log = log
+        self.was_killed = False
         self._stop_by = math.inf
         self._stops_on_sigterm = bool(watched)
         theirs, self.input = Pipe(duplex=False)

@@ -80,9 +80,8 @@ def train(
         with until_interrupted(stop):
             wait_for_previous_trainer(run, stop=stop, notify=notify)
             reporter.skip_old_models(stop)
-            with children(
-                run, workers, device=device, options=options, on_progress=on_progress, notify=notify
-            ) as running:
+            processes = children(run, workers, device=device, options=options, on_progress=on_progress, notify=notify)
+            with processes as running:
                 while not done and not stop.wait(POLL_SECONDS):
                     done = check_children(running, run)
                     if model := reporter.report_models_at_times():
@@ -219,7 +218,8 @@ class Messages:
             return
         words, now = re.sub(r"\d+", "", text), self._clock()
         if words != self._warning or now - self._warned_at >= REPEAT_SECONDS:
-            self._warning, self._warned_at = words, now
+            self._warning = words
+            self._warned_at = now
             self(f"warning: {text}")
 
     def unless_error(self, call: Callable[[], T]) -> T | None:

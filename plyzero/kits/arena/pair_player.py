@@ -43,7 +43,10 @@ class PairPlayer:
     def __init__(
         self, game: GameSpec, entrants: Sequence[Entrant], *, models: Path, seed: int, opening_plies: int
     ) -> None:
-        self._game, self._models, self._seed, self._opening_plies = game, models, seed, opening_plies
+        self._game = game
+        self._models = models
+        self._seed = seed
+        self._opening_plies = opening_plies
         self._entrants = {entrant.identity: entrant for entrant in entrants}
         self._with_network = lru_cache(maxsize=64)(self._make)
 

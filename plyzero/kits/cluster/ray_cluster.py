@@ -82,7 +82,9 @@ class Watch:
     """Asks the actors for their state, and reports every change."""
 
     def __init__(self, run: Run, actors: Mapping[str, Any], on_line: Callable[[str], None]) -> None:
-        self._run, self._actors, self._on_line = run, actors, on_line
+        self._run = run
+        self._actors = actors
+        self._on_line = on_line
         self._began = time.monotonic()
         self._messages = Messages(self._report_line)
         self._view = RunView(run, began=self._began, notify=self._messages)
