@@ -22,8 +22,9 @@ from plyzero.machine import usable_cores
 from plyzero.ops.verify import find_faults
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, create_run
+from plyzero.run.events import read_heartbeat, read_lines
 from plyzero.run.journals import list_journals
-from plyzero.run.metrics import TRAINER, append_line, read_heartbeat, read_lines
+from plyzero.run.metrics import TRAINER, append_line
 from plyzero.run.models import list_models
 from plyzero.run.segments import SegmentName, list_segments, read_segment
 
@@ -287,7 +288,8 @@ def memory_of(pid: int) -> dict[str, float] | None:
 
 
 def trainer_beat(run: Run) -> dict[str, Any]:
-    return read_heartbeat(run.workers / f"{TRAINER}.json") or {}
+    beat = read_heartbeat(run.workers / f"{TRAINER}.json")
+    return {**beat.fields} if beat else {}
 
 
 def journals(run: Run) -> list[Path]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from plyzero.files import Room, free_room
 from plyzero.run.budget import find_done, read_trainer
 from plyzero.run.directory import Run
-from plyzero.run.metrics import number
-from plyzero.run.segments import list_segments
+from plyzero.run.events import Beat
+from plyzero.run.segments import bootstrap_positions
 from plyzero.selfplay.replay_writer import ReplayWriter
 from plyzero.volume_errors import FileErrors
 
@@ -46,8 +46,7 @@ class Backpressure:
             self._free = free_room(self._run.local)
         with self._file_errors.skipping(self._run.segments, "cannot be read"):
             if not self._has_model:
-                bootstrap = (name for name in list_segments(self._run.segments) if name.bootstrap)
-                self._bootstrap_positions = sum(name.full for name in bootstrap)
+                self._bootstrap_positions = bootstrap_positions(self._run.segments)
 
     @property
     def read_error(self) -> str | None:
@@ -95,31 +94,30 @@ class TrainerProgress:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._beat: Mapping[str, object] = {}
+        self._beat: Beat | None = None
         self._trained: float | None = None
         self._last_progress = -PROGRESS_SECONDS
 
-    def update(self, beat: Mapping[str, object] | None) -> None:
+    def update(self, beat: Beat | None) -> None:
         """Record the newest heartbeat; None if there is none that can be read."""
-        self._beat = beat or {}
+        self._beat = beat
         if beat is None:
             return
-        trained = number(beat, "trained_positions")
-        if self._trained not in (None, trained):
+        if self._trained not in (None, beat.trained_positions):
             self._last_progress = self._clock()
-        self._trained = trained
+        self._trained = beat.trained_positions
 
     def has_enough(self) -> bool:
         """Return whether the trainer can train for a while without another game, and is making progress.
 
         A living process is not enough: if the trainer hung with a full credit, all workers would wait forever.
         """
-        enough = number(self._beat, "credit_enough")
-        return 0 < enough <= number(self._beat, "credit") and self._progresses()
+        beat = self._beat
+        return beat is not None and 0 < beat.credit_enough <= beat.credit and self._progresses()
 
     def trains(self) -> bool:
         """Return whether the trainer trains and is making progress."""
-        return self._beat.get("state") == "training" and self._progresses()
+        return self._beat is not None and self._beat.state == "training" and self._progresses()
 
     def _progresses(self) -> bool:
         return self._clock() - self._last_progress < PROGRESS_SECONDS

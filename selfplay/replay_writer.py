@@ -10,9 +10,9 @@ from typing import Final, Self
 
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal, TakenError, now
-from plyzero.run.liveness import GONE_SECONDS
 from plyzero.run.records import Games, JournalName, find_valid
 from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
+from plyzero.run.view import GONE_SECONDS
 from plyzero.threads import Thread
 from plyzero.volume_errors import explain, is_transient
 

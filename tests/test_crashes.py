@@ -21,13 +21,13 @@ from plyzero import files
 from plyzero.network.model_loader import ModelWatch
 from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run
-from plyzero.run.metrics import read_heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import list_segments
 from plyzero.trainer.export import untrained
 from plyzero.trainer.replay_reader import ReplayReader
 from plyzero.trainer.state import load_state
 from tests.helpers import victims
+from tests.helpers.beats import fields_of
 from tests.helpers.buckets import connected, new_prefix, s3_server
 from tests.helpers.fault_points import FAULT_POINTS
 from tests.helpers.journals import adopt_journals
@@ -154,8 +154,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def waits(run: Run, trainer: ForkServerProcess) -> bool:
     """Whether this trainer has trained all it may."""
-    beat = read_heartbeat(run.workers / "trainer.json")
-    return beat is not None and beat["pid"] == trainer.pid and beat["state"].startswith("waiting")
+    beat = fields_of(run.workers / "trainer.json")
+    return bool(beat) and beat["pid"] == trainer.pid and beat["state"].startswith("waiting")
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def check_that_nothing_is_lost(run: Run, logs: list[Path], kills: Iterator[int |
 
 def check_the_ratio(run: Run) -> None:
     """Check that a trainer which waits has trained what `SURVIVAL` allows, less than a batch of 32 apart."""
-    beat = read_heartbeat(run.workers / "trainer.json") or {}
+    beat = fields_of(run.workers / "trainer.json")
     full = sum(name.full for name in list_segments(run.segments) if not name.bootstrap)
     allowed = 4 * min(200, beat["bootstrap_positions"]) + 2 * full
     assert (beat["generated_positions"], beat["skipped_positions"]) == (full, 0)

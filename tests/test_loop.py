@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from examples import demo
-from plyzero.run.metrics import read_heartbeats
+from plyzero.run.events import read_heartbeats
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments
 from tests.helpers.cli import plyzero_process
@@ -27,7 +27,7 @@ def fences(models: Path) -> set[int]:
 
 
 def pids_of(root: Path) -> list[int]:
-    return [beat["pid"] for beat in read_heartbeats(root / "workers").values() if beat["state"] != "stopped"]
+    return [beat.pid for beat in read_heartbeats(root / "workers").values() if beat.state != "stopped"]
 
 
 def test_train_goes_on_after_a_kill_and_leaves_no_process(tmp_path: Path):
@@ -39,7 +39,7 @@ def test_train_goes_on_after_a_kill_and_leaves_no_process(tmp_path: Path):
     wait_until(lambda: (root / "models").exists() and len(list_models(root / "models")) >= 2, alive=train)
     train.send_signal(signal.SIGINT)
     assert train.wait(300) == 0
-    assert {beat["state"] for beat in read_heartbeats(root / "workers").values()} == {"stopped"}
+    assert {beat.state for beat in read_heartbeats(root / "workers").values()} == {"stopped"}
 
     train = start(*command, cwd=examples)
     wait_until(lambda: 2 in fences(root / "models"), alive=train)
@@ -87,7 +87,7 @@ def test_a_budget_ends_every_process_and_a_larger_one_continues(tmp_path: Path):
     assert "done: 20 steps" in first
     assert "step 20 scores" in first
     assert {name.step for name in list_models(tmp_path / "r" / "models")} >= {20}
-    assert {beat["state"] for beat in read_heartbeats(tmp_path / "r" / "workers").values()} == {"stopped"}
+    assert {beat.state for beat in read_heartbeats(tmp_path / "r" / "workers").values()} == {"stopped"}
     assert "done: 20 steps" in (again := train("--steps", "20"))
     assert "scores" not in again  # it has been measured
     assert len(fences(tmp_path / "r" / "models")) == 1

@@ -10,10 +10,10 @@ import pytest
 from plyzero.kits.experiments.tasks.train import curve
 from plyzero.kits.web.curves import MAX_POINTS, RunSeries
 from plyzero.ops.status import snapshot
-from plyzero.ops.supervisor import Messages, RunView
+from plyzero.ops.supervisor import Messages, Observer
 from plyzero.run.directory import Run
-from plyzero.run.liveness import LivenessMonitor
 from plyzero.run.metrics import append_line
+from plyzero.run.view import RunView
 from tests.helpers.runs import small_run
 
 MODELS = 30 * 24 * 60 * 3  # one every 20 s
@@ -55,8 +55,8 @@ def growth(call: Callable[[], object]) -> int:
 
 @pytest.mark.slow
 def test_train_status_and_the_dashboard_read_each_line_of_a_month_once(run: Run):
-    view, monitor, series = RunView(run, began=0.0, notify=Messages(print)), LivenessMonitor(run), RunSeries(run)
-    assert growth(view.new_reports) < GROWTH  # what was there before `train` is passed over
+    observer, view, series = Observer(run, began=0.0, notify=Messages(print)), RunView(run), RunSeries(RunView(run))
+    assert growth(observer.new_reports) < GROWTH  # what was there before `train` is passed over
     series.refresh()
     found = series.since(0)
     assert len(found["learning"]["step"]) == len(found["ratings"]["mcts:100"]["step"]) == MAX_POINTS
@@ -64,13 +64,13 @@ def test_train_status_and_the_dashboard_read_each_line_of_a_month_once(run: Run)
     for step in (MODELS + 1, MODELS + 2):
         append_line(run.metrics / "trainer-000001.jsonl", line_of(step))
         append_line(run.metrics / "rating.jsonl", line_of(step, scores={"random": [20, 0, 0]}))
-        reports = view.new_reports()
+        reports = observer.new_reports()
         assert [report.fields["step"] for report in reports] == [step]
         assert growth(series.refresh) < GROWTH
-        assert growth(lambda: snapshot(run, monitor)) < GROWTH
-        assert series.newest["step"] == snapshot(run, monitor)["rating"]["step"] == step
+        assert growth(lambda: snapshot(view)) < GROWTH
+        assert series.newest["step"] == snapshot(view)["rating"]["step"] == step
     assert reports[0].positions_per_second == 4.5
-    assert growth(view.new_reports) < GROWTH
+    assert growth(observer.new_reports) < GROWTH
 
 
 @pytest.mark.slow

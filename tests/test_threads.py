@@ -6,8 +6,9 @@ import logging
 import pytest
 
 from plyzero.run.directory import Run
-from plyzero.run.metrics import Heartbeat, read_heartbeat
+from plyzero.run.metrics import Heartbeat
 from plyzero.threads import Thread, start_thread
+from tests.helpers.beats import fields_of
 from tests.helpers.cli import shown
 from tests.helpers.hostile import failing
 
@@ -16,7 +17,7 @@ def test_a_thread_that_an_error_ends_is_reported(run: Run, caplog: pytest.LogCap
     heartbeat, fields = Heartbeat(run.workers / "w0.00000001.json"), {"role": "selfplay", "state": "playing"}
     start_thread(lambda: None, name="sound").join()
     heartbeat.beat(fields, force=True)
-    assert "thread_error" not in (read_heartbeat(run.workers / "w0.00000001.json") or {})
+    assert "thread_error" not in fields_of(run.workers / "w0.00000001.json")
     thread = start_thread(failing(errno.EMFILE), name="models")
     thread.join()
     heartbeat.beat(fields, force=True)

@@ -20,7 +20,7 @@ from plyzero.run import adoption, journals, lease
 from plyzero.run.directory import Run, read_run
 from plyzero.run.journals import list_journals, read_journal
 from plyzero.run.lease import Lease
-from plyzero.run.metrics import Heartbeat, read_heartbeat
+from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.selfplay import replay_writer
@@ -30,6 +30,7 @@ from plyzero.trainer.loop import SAVE_SECONDS, Trainer
 from plyzero.trainer.replay_reader import ReplayReader
 from plyzero.trainer.state import load_state, save_state
 from plyzero.volume_errors import retry, wait_for
+from tests.helpers.beats import fields_of
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.segments import seal, some_games
@@ -188,7 +189,7 @@ def beat(run: Run, case: int) -> None:
         if heartbeat._file_errors.summary is None:
             break
     with FailingSystem(0).mounted():
-        assert (read_heartbeat(run.workers / "w0.00000001.json") or {})["state"] == f"case {case}"
+        assert fields_of(run.workers / "w0.00000001.json")["state"] == f"case {case}"
 
 
 def start(run: Run, case: int) -> None:

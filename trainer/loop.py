@@ -24,14 +24,15 @@ from plyzero.kits.cluster.data_parallel import Ranks, check_devices
 from plyzero.machine import usable_cores
 from plyzero.ops.summary import describe_first_model
 from plyzero.run.adoption import Adoption
-from plyzero.run.budget import Confirmation, describe_end, describe_left, find_reached, note_confirmation
+from plyzero.run.budget import describe_end, describe_left, find_reached, note_confirmation
 from plyzero.run.directory import Run
+from plyzero.run.events import CONFIRMED, RATINGS, Confirmation, NewLines, Progress, TrainerLine, first_beat
 from plyzero.run.lease import Lease
-from plyzero.run.liveness import Company
-from plyzero.run.metrics import TRAINER, EventFile, Heartbeat, NewLines, Rate, append_line, first_beat, select_scalars
-from plyzero.run.models import CONFIRMED, list_models, publish_model
+from plyzero.run.metrics import TRAINER, EventFile, Heartbeat, Rate, append_line
+from plyzero.run.models import list_models, publish_model
 from plyzero.run.records import Games
 from plyzero.run.segments import SegmentError, SegmentName
+from plyzero.run.view import Company
 from plyzero.threads import repeating
 from plyzero.trainer.diagnosis.diagnostics import HELD_OUT, Diagnostics
 from plyzero.trainer.export import ExportError, describe_model, export, is_finite, make_forms
@@ -146,7 +147,7 @@ class Trainer(Learner):
         self._generated_rate, self._trained_rate = Rate(), Rate()
         self.games, self.positions, self.waited, self.minutes = 0, 0, 0.0, 0.0
         self._ingested_at: float | None = None  # with a game
-        self._ratings = NewLines(run.metrics / "rating.jsonl")
+        self._ratings = NewLines(run.metrics / RATINGS)
         self._confirmed: dict[str, Confirmation] = {}
         self._loss_sums = torch.zeros(2)  # policy and value loss, summed since the last published model
         self._summed_steps = 0
@@ -183,8 +184,8 @@ class Trainer(Learner):
         """
         with self._file_errors.skipping(self.run.trainer, "cannot be read"):
             self.lease.check()
-            self.retention.monitor.refresh()
-            self.company.look(self.retention.monitor.heartbeats, games=self.games)
+            self.retention.view.refresh()
+            self.company.look(self.retention.view.heartbeats, games=self.games)
             self.adoption.adopt()
             self.retention.prune_for_states()
             if self._is_first and self.step and time.monotonic() - self._saved_at >= FIRST_SAVE_SECONDS:
@@ -217,7 +218,7 @@ class Trainer(Learner):
         """Return the part of the budget that is reached; "" if none, or if there is no model yet and steps are left."""
         budget = self.run.settings.budget
         has_steps_left = budget.steps is None or self.step < budget.steps
-        found = None if self._is_first and has_steps_left else find_reached(budget, self._progress())
+        found = None if self._is_first and has_steps_left else find_reached(budget, Progress.parse(self._progress()))
         return found.text if found else ""
 
     def _progress(self) -> dict[str, object]:
@@ -249,10 +250,11 @@ class Trainer(Learner):
     def log_progress(self, state: str) -> None:
         """Log a row about the progress of a trainer in `state`; as JSON with the fields of the heartbeat."""
         fields = self.describe(state)
+        progress = Progress.parse(fields)
         left = ""
         if self._is_first and self.step:
-            left = f", {describe_first_model(self.run.settings, made=self.ledger.bootstrap, trainer=fields)}"
-        budget = describe_left(self.run.settings.budget, fields)
+            left = f", {describe_first_model(self.run.settings, made=self.ledger.bootstrap, trainer=progress)}"
+        budget = describe_left(self.run.settings.budget, progress)
         log.info(
             f"%(state)s{left}: step %(step)d, %(games)d games with %(positions)d positions read, replay ratio "
             "%(replay_ratio).2f of %(replay_ratio_wanted)g, trains %(trained_per_second).0f positions/s"
@@ -316,7 +318,7 @@ class Trainer(Learner):
         last = {**self.describe_process("stopped"), "done": done}
         heartbeat.beat(last, force=True)
         if done:
-            log.info("%s", describe_end(last))
+            log.info("%s", describe_end(Progress.parse(last)))
 
     def _publish(self) -> None:
         """Export, verify and publish the averaged weights, whose state has been saved, then evaluate them."""
@@ -340,7 +342,7 @@ class Trainer(Learner):
         log.info("published %s: policy loss %s, value loss %s", name, *losses)
         line = {**self.describe("training"), "policy_loss": losses[0], "value_loss": losses[1], **forms.report}
         append_line(self.run.metrics / f"trainer-{self.lease.fence:06d}.jsonl", line | {"model": str(name)})
-        self._events.add(self.step, select_scalars(line))
+        self._events.add(self.step, TrainerLine.parse(line).scalars())
 
     def save(self) -> None:
         """Save the state, from which the trainer resumes.

@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 from plyzero.errors import UserError
 from plyzero.files import TEMPORARY, Room, free_room, list_files, list_names, modified_at, remove
 from plyzero.run.directory import Run
+from plyzero.run.events import best_model, last_measured
 from plyzero.run.journals import list_journals
-from plyzero.run.liveness import GONE_SECONDS, LivenessMonitor
-from plyzero.run.metrics import last_line
-from plyzero.run.models import ModelName, best_model, model_of, select_models
+from plyzero.run.models import ModelName, select_models
 from plyzero.run.segments import SegmentName, list_segments, parse_unused, unused_file
+from plyzero.run.view import GONE_SECONDS, RunView
 from plyzero.trainer.replay_reader import Skipped, is_skipped
 from plyzero.trainer.state import NUM_STATES, State
 from plyzero.volume_errors import FileErrors
@@ -42,12 +42,12 @@ class RequiredSegments(NamedTuple):
 class Retention:
     """Removes files of one run that no process needs. It measures their age with its own clock, not by file times.
 
-    monitor: the processes of the run; the caller refreshes it before `prune`.
+    view: the processes of the run; the caller refreshes it before `prune`.
     """
 
     def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
-        self.monitor = LivenessMonitor(run, clock=clock)
+        self.view = RunView(run, clock=clock)
         self._first_seen: dict[Path, float] = {}
         self._asked: set[Path] = set()  # whose age was asked for by the last `prune`
         self._best: ModelName | None = None  # as of the last time that the ratings could be read
@@ -124,10 +124,9 @@ class Retention:
                 self._remove(path)
 
     def _models_in_use(self) -> set[ModelName]:
-        heartbeats = self.monitor.heartbeats
-        used = {model_of(heartbeats[name]) for name in heartbeats if self.monitor.liveness(name) != "gone"}
+        used = {each.beat.model for each in self.view.processes() if each.life != "gone"}
         with suppress(UserError), self._file_errors.skipping(self._run.metrics, "cannot be read"):
-            used.add(model_of(last_line(self._run.metrics / "rating.jsonl") or {}))  # which may play on
+            used.add(last_measured(self._run.metrics))  # which may play on
             self._best = best_model(self._run.models, self._run.metrics)
         return {name for name in (*used, self._best) if name}
 
@@ -137,9 +136,9 @@ class Retention:
         A heartbeat is kept while its process has a journal: without locks, only the heartbeat shows that it is dead.
         """
         unsealed = {name.owner for name in list_journals(self._run.journals)}
-        for name in self.monitor.heartbeats.keys() - unsealed:
+        for name in self.view.heartbeats.keys() - unsealed:
             path = self._run.workers / f"{name}.json"
-            if self.monitor.liveness(name) in ("gone", "stopped") and self.monitor.unchanged(name) >= GONE_SECONDS:
+            if self.view.liveness(name) in ("gone", "stopped") and self.view.unchanged(name) >= GONE_SECONDS:
                 self._remove(path)
         run = self._run
         with self._file_errors.skipping(run.metrics, "cannot be read"):
@@ -147,7 +146,7 @@ class Retention:
         for directory in (run.segments, run.journals, run.models, run.trainer, run.workers, run.metrics):
             with self._file_errors.skipping(directory, "cannot be read"):
                 for file in list_names(directory):
-                    is_dead = file.endswith(".sock") and ".".join(file.split(".")[:2]) not in self.monitor.heartbeats
+                    is_dead = file.endswith(".sock") and ".".join(file.split(".")[:2]) not in self.view.heartbeats
                     if (is_dead or file.startswith(TEMPORARY)) and self._age(directory / file) >= GONE_SECONDS:
                         self._remove(directory / file)
 
@@ -160,12 +159,12 @@ class Retention:
         for journal in filter(None, map(parse_unused, files)):
             waits = covered.get(journal.incarnation, 0) <= journal.sequence < newest.get(journal.incarnation, 0)
             path = unused_file(directory, journal)
-            if journal.owner not in self.monitor.heartbeats and not waits and self._age(path) >= GONE_SECONDS:
+            if journal.owner not in self.view.heartbeats and not waits and self._age(path) >= GONE_SECONDS:
                 self._remove(path)
 
     def _prune_worker_metrics(self) -> None:
         """Remove the metrics of workers that ended long ago, where there are many. The times of files order them."""
-        directory, beating = self._run.metrics, {f"worker-{name}.jsonl" for name in self.monitor.heartbeats}
+        directory, beating = self._run.metrics, {f"worker-{name}.jsonl" for name in self.view.heartbeats}
         ended = [file for file in list_names(directory) if file.startswith("worker-") and file not in beating]
         if len(ended) > KEPT_WORKER_METRICS:
             for path in sorted((directory / file for file in ended), key=modified_at)[:-KEPT_WORKER_METRICS]:

@@ -23,7 +23,8 @@ from benchmarks.strength.score import brief, network_scores
 from plyzero.machine import usable_cores
 from plyzero.network.model_loader import load_network
 from plyzero.rules.catalog import load_game
-from plyzero.run.metrics import TRAINER, last_line, number, read_heartbeats
+from plyzero.run.events import last_line, number, read_heartbeats
+from plyzero.run.metrics import TRAINER
 from plyzero.run.models import list_models
 
 BESIDE = "step", "games", "positions", "generated_positions", "trained_positions"
@@ -135,9 +136,13 @@ def take(game: str, seed: int, options: Sequence[str], minutes: float, run: Path
     result = {"game": game, "seed": seed, "minutes": minutes, "options": list(options), "model": name}
     cores = f"{usable_cores()} of {os.cpu_count()} cores"
     result |= {"date": datetime.date.today().isoformat(), "hardware": f"{cores}, {processor()}"}
-    result |= {key: beats[TRAINER][key] for key in BESIDE}
+    result |= {key: beats[TRAINER].fields[key] for key in BESIDE}
     lines = {path.stem.removeprefix("worker-"): last_line(path) or {} for path in run.glob("metrics/worker-*.jsonl")}
-    workers = (each for each in (lines | beats).values() if each.get("role") == "selfplay")  # also those of past starts
+    workers = (
+        each
+        for each in (lines | {name: beat.fields for name, beat in beats.items()}).values()
+        if each.get("role") == "selfplay"
+    )  # also those of past starts
     return result | {"evaluations": int(sum(number(each, "evaluations") for each in workers))}
 
 

@@ -18,9 +18,10 @@ from plyzero.errors import FailedError, UserError, plain
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from plyzero.ops.status import Process, Snapshot
-    from plyzero.run.liveness import Liveness
+    from plyzero.ops.status import Snapshot
+    from plyzero.run.events import Beat
     from plyzero.run.segments import SegmentName
+    from plyzero.run.view import Liveness, Process
 
 
 def list_games() -> None:
@@ -73,24 +74,24 @@ def status(
     """Show the state of every process of a run, and which processes wait for others."""
     from plyzero.ops.status import snapshot
     from plyzero.run.directory import read_run
-    from plyzero.run.liveness import watch_run
+    from plyzero.run.view import watch_run
     from plyzero.volume_errors import wait_for
 
     opened, console = read_run(run), make_console()
-    monitor = watch_run(opened)  # a single reading of the heartbeats does not show which processes are alive
+    view = watch_run(opened)  # a single reading of the heartbeats does not show which processes are alive
     while True:
-        look = partial(snapshot, opened, monitor)
+        look = partial(snapshot, view)
         found = wait_for(look, str(run)) if watch else look()
         if as_json:
             print(json.dumps(found), flush=True)
         else:
             if watch:
                 console.clear()
-            _print_status(console, found)
+            _print_status(console, found, view.processes())
         if not watch:
             return
         time.sleep(2)
-        monitor.refresh()
+        view.refresh()
 
 
 def wait(run: RunOption) -> None:
@@ -98,19 +99,18 @@ def wait(run: RunOption) -> None:
 
     A run that is just being created has these 30 s too.
     """
-    from plyzero.run.budget import read_end
     from plyzero.run.directory import read_run
-    from plyzero.run.liveness import ALIVE, watch_run
+    from plyzero.run.view import watch_run
 
     began = time.monotonic()
     while not (run / "run.toml").exists() and time.monotonic() - began <= 30.0:
         time.sleep(1)
     opened = read_run(run)
-    monitor = watch_run(opened)
+    view = watch_run(opened)
     alive_at = time.monotonic()
-    while not (end := read_end(opened)):
-        monitor.refresh()
-        if any(monitor.liveness(name) in ALIVE for name in monitor.heartbeats):
+    while not (end := view.end):
+        view.refresh()
+        if view.alive():
             alive_at = time.monotonic()
         elif time.monotonic() - alive_at > 30.0:
             print(f"plyzero: {run} is not over, and none of its processes runs", file=sys.stderr)
@@ -265,32 +265,22 @@ def _rows(processes: Sequence[Process]) -> Iterator[tuple[str, str, str, str, st
 
     A worker that was started again has one live process, and one that has ended for each earlier start.
     """
-    from plyzero.run.metrics import number
-    from plyzero.run.models import ModelName
+    from plyzero.run.view import ALIVE
 
     ended: dict[Liveness, list[tuple[str, float]]] = {}  # worker and games of the processes that have ended, by state
     for process in processes:
-        name, life, state = process["name"], process["life"], process["state"]
-        games, rate = number(process, "games"), number(process, "full_positions_per_second")
-        age = f"{number(process, 'seconds') / 60:.1f} min" if "seconds" in process else ""
-        heard = f"{life}, {process['silent_seconds']:.0f} s ago"
-        if process["role"] == "trainer":
-            step, window = number(process, "step"), number(process, "window")
-            ratio, wanted = number(process, "replay_ratio"), number(process, "replay_ratio_wanted")
-            progress = f"step {step:.0f}, {games:.0f} games, {number(process, 'trained_per_second'):.0f} positions/s, "
-            progress += f"replay ratio {ratio:.2f} of {wanted:g}, window {window:.0f}"
-            yield name, life if life == "stopped" else heard, age, state, progress if "step" in process else ""
-        elif process["role"] == "rater":
-            yield name, heard if life in ("ok", "stalled") else life, age, state, ""
-        elif life in ("ok", "stalled"):
-            model = ModelName.parse(str(process.get("model")))
-            newest = f"model of step {model.step}" if model else "no model yet"
-            is_evaluator = process["role"] == "evaluator"
-            made = f"{games:.0f} games, {number(process, 'positions'):.0f} positions, {rate:.0f} full ones/s"
-            made = f"{number(process, 'evaluations'):.0f} evaluations" if is_evaluator else made
-            yield name, heard, age, state, f"{made}, {newest}"
+        name, beat, life, silent_seconds = process
+        age = f"{beat.seconds / 60:.1f} min" if "seconds" in beat.fields else ""
+        heard = f"{life}, {silent_seconds:.0f} s ago"
+        if beat.role == "trainer":
+            yield name, life if life == "stopped" else heard, age, beat.state, _learning(beat)
+        elif beat.role == "rater":
+            yield name, heard if life in ALIVE else life, age, beat.state, ""
+        elif life in ALIVE:
+            newest = f"model of step {beat.model.step}" if beat.model else "no model yet"
+            yield name, heard, age, beat.state, f"{_made(beat)}, {newest}"
         else:
-            ended.setdefault(life, []).append((name.partition(".")[0], games))
+            ended.setdefault(life, []).append((name.partition(".")[0], beat.games))
     for life, processes_of in ended.items():
         count, workers = len(processes_of), sorted({worker for worker, _ in processes_of})
         listed = ", ".join(workers[:8]) + (", ..." if len(workers) > 8 else "")
@@ -298,12 +288,27 @@ def _rows(processes: Sequence[Process]) -> Iterator[tuple[str, str, str, str, st
         yield f"{count} ended process{'es' if count > 1 else ''} of {listed}", life, "", "", f"{total:.0f} games"
 
 
-def _learned(trainer: Process) -> str:
-    from plyzero.run.metrics import number
+def _learning(trainer: Beat) -> str:
+    if "step" not in trainer.fields:
+        return ""
+    rate, ratio = trainer.trained_per_second, trainer.replay_ratio
+    return (
+        f"step {trainer.step:.0f}, {trainer.games:.0f} games, {rate:.0f} positions/s, "
+        f"replay ratio {ratio:.2f} of {trainer.replay_ratio_wanted:g}, window {trainer.window:.0f}"
+    )
 
-    if not all(isinstance(trainer.get(key), float) for key in ("policy_learned", "value_learned")):
+
+def _made(worker: Beat) -> str:
+    if worker.role == "evaluator":
+        return f"{worker.evaluations:.0f} evaluations"
+    rate = worker.full_positions_per_second
+    return f"{worker.games:.0f} games, {worker.positions:.0f} positions, {rate:.0f} full ones/s"
+
+
+def _learned(trainer: Beat) -> str:
+    policy, value = trainer.policy_learned, trainer.value_learned
+    if policy is None or value is None:
         return "held-out games: not measured yet"
-    policy, value = number(trainer, "policy_learned"), number(trainer, "value_learned")
     return f"held-out games: policy {_versus_guess(policy)}, value {_versus_guess(value)}"
 
 
@@ -313,7 +318,7 @@ def _versus_guess(skill: float) -> str:
     return "as good as a guess" if percent == "0%" else f"{percent} {'better' if skill > 0 else 'worse'} than a guess"
 
 
-def _print_status(console: Console, found: Snapshot) -> None:
+def _print_status(console: Console, found: Snapshot, processes: Sequence[Process]) -> None:
     replay, models = found["replay"], found["models"]
     for line in found["summary"]:
         console.print(printable(line))
@@ -326,13 +331,13 @@ def _print_status(console: Console, found: Snapshot) -> None:
         gone = f", {replay['removed_games']} read and removed since" if replay["removed_games"] else ""
         console.print(f"the trainer: {replay['read_games']} games read, {replay['unread_games']} not read yet{gone}")
     console.print(f"models: {models['count']}, newest {models['newest']}" if models["newest"] else "models: none yet")
-    for trainer in (each for each in found["processes"] if each["role"] == "trainer"):
-        if "step" in trainer:
+    for trainer in (each.beat for each in processes if each.beat.role == "trainer"):
+        if "step" in trainer.fields:
             console.print(_learned(trainer))
     for warning in found["warnings"]:
         console.print(printable(f"{warning['who']}: {warning['text']}"), style="bold")
     table = make_table("process", "heartbeat", "age", "state", "progress")
-    for row in _rows(found["processes"]):
+    for row in _rows(processes):
         table.add_row(*(printable(cell) for cell in row))
     console.print(table)
     if balance := found["balance"]:

@@ -138,7 +138,7 @@ def _serving(run: Run, content: bytes) -> Iterator[RemoteEvaluator]:
     """Start an evaluator of the model `content` for `run`, and yield what asks it. Raises FailedError if it ends."""
     from plyzero.ops.child import free_port, start_plyzero
     from plyzero.run.directory import KEY
-    from plyzero.run.metrics import read_heartbeats
+    from plyzero.run.events import read_heartbeats
     from plyzero.run.models import publish_model
     from plyzero.selfplay.evaluated_games import connect
     from plyzero.trainer.export import with_metadata
@@ -149,7 +149,7 @@ def _serving(run: Run, content: bytes) -> Iterator[RemoteEvaluator]:
     arguments = ["evaluator", "--run", str(run.root), "--port", str(port)]
     server = start_plyzero("evaluator", arguments, run.logs / "evaluator.log")
     try:
-        while not any(beat.get("state") == "serving" for beat in read_heartbeats(run.workers).values()):
+        while not any(beat.state == "serving" for beat in read_heartbeats(run.workers).values()):
             if server.exit_code() is not None:
                 raise FailedError(f"the evaluator has ended: {plain(server.read_log(), 500)}")
             time.sleep(0.1)

@@ -222,17 +222,15 @@ def _row(cells: list[str]) -> str:
 
 
 def _report_row(report: Report) -> str:
-    from plyzero.run.metrics import number
-
-    fields, minutes = report.fields, int(report.seconds) // 60
+    line, minutes = report.line, int(report.seconds) // 60
     return _row(
         [
             f"{minutes}:{int(report.seconds) % 60:02d}",
-            f"{number(fields, 'games'):.0f}",
+            f"{line.games:.0f}",
             f"{report.positions_per_second:.0f}" if report.positions_per_second else "",
-            f"{number(fields, 'step'):.0f}",
-            f"{number(fields, 'policy_loss'):.3f}" if fields.get("policy_loss") is not None else "",
-            f"{number(fields, 'value_loss'):.3f}" if fields.get("value_loss") is not None else "",
-            f"{number(fields, 'replay_ratio'):.2f}",
+            f"{line.step:.0f}",
+            f"{line.policy_loss:.3f}" if line.policy_loss is not None else "",
+            f"{line.value_loss:.3f}" if line.value_loss is not None else "",
+            f"{line.replay_ratio:.2f}",
         ]
     ).rstrip()

@@ -18,7 +18,8 @@ from plyzero.network.onnx_graph import GraphError, parse
 from plyzero.network.onnx_network import INT8, SMALLEST_BATCH, Network, takes_int8
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import KEY, Run, RunDirectory, RunId, open_run
-from plyzero.run.models import ModelName, best_model, list_models, read_model, read_model_file
+from plyzero.run.events import best_model
+from plyzero.run.models import ModelName, list_models, read_model, read_model_file
 from plyzero.settings import Precision, parse_stored_settings
 from plyzero.volume_errors import FileErrors
 from plyzero.volumes import RemotePath

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypedDict
 
 from plyzero.files import list_names
 from plyzero.run.directory import RunDirectory
+from plyzero.run.events import Beat, number
 from plyzero.run.journals import list_journals
-from plyzero.run.metrics import Beat, number
 from plyzero.run.records import JournalName
 from plyzero.run.segments import SegmentName, list_segments, parse_unused
 
@@ -46,7 +46,7 @@ def balance_accounts(run: RunDirectory, trainer: Beat | None) -> tuple[Accounts,
     hold more games than it has read.
     """
     segments = list(list_segments(run.segments))
-    read, cursor = (int(number(trainer, "games")), trainer.get("cursor")) if trainer else (0, {})
+    read, cursor = (int(trainer.games), trainer.cursor) if trainer else (0, {})
     gaps = find_gaps(run)
     accounts: Accounts = {
         "segments": len(segments),
@@ -62,7 +62,7 @@ def balance_accounts(run: RunDirectory, trainer: Beat | None) -> tuple[Accounts,
         "missing_segments": sum(gap.last - gap.first + 1 for gap in gaps),
     }
     problem = f"{gaps[0]}; plyzero replay verify lists all that is wrong" if gaps else None
-    if not isinstance(cursor, dict):
+    if cursor is None:
         return accounts, problem
     passed = sum(name.games for name in segments if name.sequence < number(cursor, name.incarnation))
     accounts["unread_games"], accounts["removed_games"] = accounts["games"] - passed, max(0, read - passed)

@@ -22,11 +22,12 @@ from plyzero.play.players import Bot, Player, find_player
 from plyzero.play.ratings import Estimate, MatchResult, Z
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
-from plyzero.run.budget import Confirmation, budget_of_trainer, find_done, measured_opponents, read_done, read_trainer
+from plyzero.run.budget import budget_of_trainer, find_done, measured_opponents, read_done, read_trainer
 from plyzero.run.directory import Run
+from plyzero.run.events import CONFIRMED, RATINGS, Confirmation, last_measured
 from plyzero.run.lease import hold
-from plyzero.run.metrics import EventFile, Heartbeat, append_line, last_line
-from plyzero.run.models import CONFIRMED, ModelName, list_models, model_of
+from plyzero.run.metrics import EventFile, Heartbeat, append_line
+from plyzero.run.models import ModelName, list_models
 from plyzero.setting_types import parse_until
 from plyzero.threads import Thread
 from plyzero.volume_errors import FileErrors
@@ -135,7 +136,7 @@ class Rater:
     def unmeasured(self) -> ModelName | None:
         """Return the newest model of the run if it has no score yet."""
         newest = next(iter(list_models(self._run.models)), None)
-        return newest if newest != model_of(last_line(self._run.metrics / "rating.jsonl") or {}) else None
+        return newest if newest != last_measured(self._run.metrics) else None
 
     def offer(self, name: ModelName, *, now: bool = False) -> None:
         """Start to measure this model unless another one is being measured or it is too soon; `now`: never too soon."""
@@ -191,7 +192,7 @@ class Rater:
         line |= {"points": points} if points else {}
         line |= {CONFIRMED: rating.confirmation} if rating.confirmation else {}
         try:
-            append_line(self._run.metrics / "rating.jsonl", line)
+            append_line(self._run.metrics / RATINGS, line)
         except OSError as error:
             self._results.append(f"the scores of step {name.step} are not written to rating.jsonl: {error.strerror}")
 

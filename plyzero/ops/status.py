@@ -11,19 +11,11 @@ from plyzero.files import Room, free_room
 from plyzero.ops.accounts import Accounts, balance_accounts
 from plyzero.ops.summary import describe_games, summarize
 from plyzero.run.budget import describe_end
-from plyzero.run.directory import RunDirectory
-from plyzero.run.liveness import ALIVE, Liveness, LivenessMonitor
-from plyzero.run.metrics import TRAINER, Beat, last_lines, number
+from plyzero.run.events import RATINGS, last_lines, parse_scores
+from plyzero.run.metrics import TRAINER
 from plyzero.run.models import list_models
+from plyzero.run.view import ALIVE, Process, RunView
 from plyzero.settings import StoreSettings
-
-
-class Process(Beat):
-    """A heartbeat with the name of its process, whether it is alive, and for how long no newer one was read."""
-
-    name: str
-    life: Liveness
-    silent_seconds: float
 
 
 class ModelCounts(TypedDict):
@@ -56,22 +48,19 @@ class Snapshot(TypedDict):
     waiting: str
     balance: dict[str, float] | None
     disk: dict[str, int]
-    processes: list[Process]
+    processes: list[dict[str, object]]
 
 
-def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> Snapshot:
-    """Return the state of a run as a JSON object, with the processes as of the last refresh of `monitor`."""
+def snapshot(view: RunView) -> Snapshot:
+    """Return the state of a run as a JSON object, with the processes as of the last refresh of `view`."""
+    run, processes = view.run, view.processes()
     models = list_models(run.models)
-    processes: list[Process] = [
-        {**beat, "name": name, "life": monitor.liveness(name), "silent_seconds": monitor.unchanged(name)}
-        for name, beat in monitor.heartbeats.items()
-    ]
-    accounts, problem = balance_accounts(run, monitor.heartbeats.get(TRAINER))
+    accounts, problem = balance_accounts(run, view.trainer)
     free, store = free_room(run.root), run.settings.store
-    ratings = last_lines(run.metrics / "rating.jsonl")
+    ratings = last_lines(run.metrics / RATINGS)
     waiting = describe_waiting(processes, unread=accounts["unread_games"] or 0)
     workers = _with_role(processes, "selfplay")
-    running = [each for each in workers if each["life"] in ALIVE]
+    running = [each for each in workers if each.life in ALIVE]
     return {
         "version": 1,
         "run": str(run.root),
@@ -79,8 +68,8 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> Snapshot:
         "summary": [
             *summarize(
                 run,
-                trainer=monitor.heartbeats.get(TRAINER),
-                ratings=ratings,
+                trainer=view.trainer,
+                ratings=[*filter(None, map(parse_scores, ratings))],
                 made=accounts["bootstrap_positions"],
                 waiting=waiting,
             )
@@ -94,7 +83,10 @@ def snapshot(run: RunDirectory, monitor: LivenessMonitor) -> Snapshot:
         "waiting": waiting,
         "balance": balance(processes, ratio=run.settings.trainer.replay_ratio),
         "disk": {"free_mb": free.bytes >> 20, "min_free_mb": store.min_free_mb, "keep_mb": store.keep_mb},
-        "processes": processes,
+        "processes": [
+            {**each.beat.fields, "name": each.name, "life": each.life, "silent_seconds": each.silent_seconds}
+            for each in processes
+        ],
     }
 
 
@@ -102,11 +94,11 @@ def _warnings(
     processes: Sequence[Process], problem: str | None, accounts: Accounts, free: Room, store: StoreSettings
 ) -> list[Reported]:
     said = []
-    for beat in processes:
-        keys = ["warning", "thread_error"]
-        if beat["life"] in ALIVE or beat["name"] == TRAINER:  # of another process that has ended, they are over
-            keys += ["read_error", "write_error"]
-        said += [(beat["name"], text) for key in keys if isinstance(text := beat.get(key), str)]
+    for each in processes:
+        found = [each.beat.warning, each.beat.thread_error]
+        if each.life in ALIVE or each.name == TRAINER:  # of another process that has ended, they are over
+            found += [each.beat.read_error, each.beat.write_error]
+        said += [(each.name, text) for text in found if text is not None]
     if problem:
         said.append(("store", problem))
     if quarantined := accounts["quarantined"]:
@@ -122,25 +114,25 @@ def _warnings(
 def describe_waiting(processes: Sequence[Process], *, unread: int = 0) -> str:
     """Return which processes wait, and for what. unread: sealed games that the trainer has not read."""
     for each in _with_role(processes, "trainer"):
-        if each.get("done"):
-            return describe_end(each)
-    alive = [each for each in processes if each["life"] in ALIVE]
+        if each.beat.done:
+            return describe_end(each.beat)
+    alive = [each for each in processes if each.life in ALIVE]
     trainers, workers = _with_role(alive, "trainer"), _with_role(alive, "selfplay")
-    stalled = [each["name"] for each in alive if each["life"] == "stalled"]
+    stalled = [each.name for each in alive if each.life == "stalled"]
     if not alive:
         return "nothing is running"
     if stalled:
         return f"{', '.join(stalled)}: no new heartbeat, the process may be stuck; restart it if this lasts"
-    if paused := [each for each in workers if each["state"].startswith("paused")]:
-        return f"{len(paused)} of {len(workers)} workers are {paused[0]['state']}"
-    if trainers and trainers[0]["state"].startswith("waiting"):
+    if paused := [each for each in workers if each.beat.state.startswith("paused")]:
+        return f"{len(paused)} of {len(workers)} workers are {paused[0].beat.state}"
+    if trainers and trainers[0].beat.state.startswith("waiting"):
         for_what = "the workers" if workers else "workers, but none is running"
         late = f"; {unread} recorded games are not read yet" if unread else ""
-        games = f"; {under_way}" if (under_way := describe_games(workers)) else ""
-        return f"the trainer waits for {for_what}: {trainers[0]['state']}{late}{games}"
-    if waiting := [each for each in workers if each["state"].startswith("waiting")]:
+        games = f"; {under_way}" if (under_way := describe_games([each.beat for each in workers])) else ""
+        return f"the trainer waits for {for_what}: {trainers[0].beat.state}{late}{games}"
+    if waiting := [each for each in workers if each.beat.state.startswith("waiting")]:
         missing = "" if trainers else ", but no trainer is running; start one"
-        return f"{len(waiting)} of {len(workers)} workers are {waiting[0]['state']}{missing}"
+        return f"{len(waiting)} of {len(workers)} workers are {waiting[0].beat.state}{missing}"
     return "no process is waiting for another"
 
 
@@ -151,9 +143,9 @@ def balance(processes: Sequence[Process], *, ratio: float) -> dict[str, float] |
     could use at this replay `ratio`, each while it does not wait. suitable_workers: the number of such workers that
     keeps the trainer busy.
     """
-    alive = [each for each in processes if each["life"] == "ok"]
-    trained = sum(number(each, "trained_per_second") for each in _with_role(alive, TRAINER))
-    rates = [number(each, "full_positions_per_second") for each in _with_role(alive, "selfplay")]
+    alive = [each for each in processes if each.life == "ok"]
+    trained = sum(each.beat.trained_per_second for each in _with_role(alive, TRAINER))
+    rates = [each.beat.full_positions_per_second for each in _with_role(alive, "selfplay")]
     made = sum(rates)
     if not trained or not made:
         return None
@@ -163,4 +155,4 @@ def balance(processes: Sequence[Process], *, ratio: float) -> dict[str, float] |
 
 
 def _with_role(processes: Sequence[Process], role: str) -> list[Process]:
-    return [each for each in processes if each["role"] == role]
+    return [each for each in processes if each.beat.role == role]

@@ -6,7 +6,6 @@ ends the training, and the same command continues it.
 
 from __future__ import annotations
 
-import fnmatch
 import re
 import threading
 import time
@@ -14,11 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from plyzero.errors import ModelRefusedError
-from plyzero.files import interval, list_files
+from plyzero.files import interval
 from plyzero.network.model_loader import load_model
 from plyzero.network.onnx_network import Network
 from plyzero.ops.child import Child
@@ -26,11 +25,12 @@ from plyzero.ops.local_processes import check_children, children
 from plyzero.ops.summary import describe_first_model, describe_games
 from plyzero.run.budget import read_done, read_trainer
 from plyzero.run.directory import Run
+from plyzero.run.events import Progress, TrainerLine, words_of
 from plyzero.run.lease import is_held
-from plyzero.run.liveness import LivenessMonitor
-from plyzero.run.metrics import BEAT_SECONDS, TRAINER, NewLines, number
-from plyzero.run.models import ModelName, list_models, model_of
-from plyzero.run.segments import list_segments
+from plyzero.run.metrics import BEAT_SECONDS, TRAINER
+from plyzero.run.models import ModelName, list_models
+from plyzero.run.segments import bootstrap_positions
+from plyzero.run.view import RunView
 
 if TYPE_CHECKING:
     from plyzero.ops.rating import Rater, Rating
@@ -134,13 +134,13 @@ class Reporter:
         self._on_rating = on_rating
         self._on_progress = on_progress
         self._began = time.monotonic()
-        self._view = RunView(run, began=self._began, notify=notify)
+        self._observer = Observer(run, began=self._began, notify=notify)
         self._next_look = 0.0  # when it looks for models again
         self._next_refresh = 0.0  # when it reports the progress again
 
     def skip_old_models(self, stop: threading.Event) -> None:
         """Report no model that is there already. An error of the volume is waited for, until `stop`."""
-        while self._notify.unless_error(self._view.new_reports) is None and not stop.wait(1.0):
+        while self._notify.unless_error(self._observer.new_reports) is None and not stop.wait(1.0):
             pass
 
     def report_models_at_times(self) -> ModelName | None:
@@ -152,10 +152,10 @@ class Reporter:
 
     def report_models(self) -> ModelName | None:
         """Report the models that are new, and return the name of the newest one of them."""
-        reports = self._notify.unless_error(self._view.new_reports) or []
+        reports = self._notify.unless_error(self._observer.new_reports) or []
         for report in reports:
             self._on_report(report)
-        return model_of(reports[-1].fields) if reports else None
+        return reports[-1].line.model if reports else None
 
     def report_ratings(self) -> None:
         """Report the models that have been measured."""
@@ -168,14 +168,14 @@ class Reporter:
     def report_progress_at_times(self, running: Sequence[Child]) -> None:
         """Report the trainer's warning and the state of the processes, every two seconds."""
         if time.monotonic() >= self._next_refresh and self.report_warning():
-            self._on_progress(self._view.describe(running, rating=self._rater.doing if self._rater else None))
+            self._on_progress(self._observer.describe(running, rating=self._rater.doing if self._rater else None))
             self._next_refresh = time.monotonic() + BEAT_SECONDS
 
     def report_warning(self) -> bool:
         """Read the heartbeats, and report the trainer's warning. Return whether they could be read."""
-        if not self._notify.unless_error(self._view.refresh):
+        if not self._notify.unless_error(self._observer.refresh):
             return False
-        self._notify.warning(self._view.warning)
+        self._notify.warning(self._observer.warning)
         return True
 
     def clock(self) -> str:
@@ -190,12 +190,17 @@ class Report:
 
     seconds:              time since this call of `train` began.
     positions_per_second: positions that the trainer read per second since the previous report; 0 in the first one.
-    fields:               the trainer's line of metrics.
+    line:                 the trainer's line of metrics.
     """
 
     seconds: float
     positions_per_second: float
-    fields: dict[str, object]
+    line: TrainerLine
+
+    @property
+    def fields(self) -> Mapping[str, object]:
+        """All fields of the line; docs/formats.md lists them."""
+        return self.line.fields
 
 
 class Messages:
@@ -216,88 +221,85 @@ class Messages:
         if not isinstance(text, str):
             self._warning = ""
             return
-        words, now = re.sub(r"\d+", "", text), self._clock()
+        words, now = words_of(text), self._clock()
         if words != self._warning or now - self._warned_at >= REPEAT_SECONDS:
             self._warning = words
             self._warned_at = now
             self(f"warning: {text}")
 
     def unless_error(self, call: Callable[[], T]) -> T | None:
-        """Return `call()`; report an OSError, the same one every REPEAT_SECONDS, and return None."""
-        try:
+        """Return `call()`, or None after an OSError, which is reported."""
+        with self.skipping():
             return call()
+        return None
+
+    @contextmanager
+    def skipping(self, path: Path | None = None) -> Iterator[None]:
+        """Run the body; report an OSError, the same one every REPEAT_SECONDS."""
+        try:
+            yield
         except OSError as error:
             text, now = str(error), self._clock()
             if now - self._errors.get(text, -REPEAT_SECONDS) >= REPEAT_SECONDS:
                 self._errors[text] = now
                 self(f"warning: cannot read the run: {text}; trying again")
-            return None
 
 
-class RunView:
-    """A run by its files: the models that are new, and the state of its processes.
+class Observer:
+    """Reports the models of a run that are new, and the state of its processes.
 
     warning: the trainer's warning at the last refresh.
     """
 
     def __init__(self, run: Run, *, began: float, notify: Messages) -> None:
         self._run, self._began, self._notify = run, began, notify
-        self._monitor = LivenessMonitor(run)
-        self._lines: dict[str, NewLines] | None = None  # by the name of a metrics file
-        self._last: Mapping[str, object] = {}
+        self._view = RunView(run, from_now=True)
+        self._last: TrainerLine | None = None
         self._has_model, self._sealed = False, 0
         self.warning: object = None
 
     def new_reports(self) -> list[Report]:
         """Return the reports of the models published since the call before; the first call returns []."""
-        sizes = list_files(self._run.metrics)
-        names = fnmatch.filter(sorted(sizes), "trainer-*.jsonl")
-        if self._lines is None:
-            self._lines = {name: NewLines(self._run.metrics / name, offset=sizes[name]) for name in names}
-        new: list[dict[str, object]] = []
-        for name in names:
-            lines = self._lines.setdefault(name, NewLines(self._run.metrics / name))
-            if sizes[name] > lines.offset:
-                self._notify.unless_error(partial(new.extend, lines.read()))
-        return [self._report(fields) for fields in new if model_of(fields)]
+        return [self._report(line) for line in self._view.lines.read(self._notify.skipping) if line.model]
 
-    def _report(self, fields: dict[str, object]) -> Report:
+    def _report(self, line: TrainerLine) -> Report:
         # `seconds` is the trainer's own clock; `time` is the time of day, which may stand still or jump.
-        positions, seconds = (number(fields, key) - number(self._last, key) for key in ("positions", "seconds"))
-        speed = positions / seconds if self._last and seconds > 0 and positions > 0 else 0.0
-        self._last = fields
-        return Report(seconds=time.monotonic() - self._began, positions_per_second=speed, fields=fields)
+        speed = 0.0
+        if before := self._last:
+            positions, seconds = line.positions - before.positions, line.seconds - before.seconds
+            speed = positions / seconds if seconds > 0 and positions > 0 else 0.0
+        self._last = line
+        return Report(seconds=time.monotonic() - self._began, positions_per_second=speed, line=line)
 
     def refresh(self) -> bool:
         """Read the heartbeats of all processes. Return True."""
-        self._monitor.refresh()
+        self._view.refresh()
         self._has_model = self._has_model or bool(list_models(self._run.models))
         if not self._has_model:
-            self._sealed = sum(name.full for name in list_segments(self._run.segments) if name.bootstrap)
-        if trainer := self._monitor.heartbeats.get(TRAINER):
-            self.warning = trainer.get("warning", self.warning)
+            self._sealed = bootstrap_positions(self._run.segments)
+        if trainer := self._view.trainer:
+            self.warning = trainer.fields.get("warning", self.warning)
         return True
 
     def describe(self, running: Sequence[Child], *, rating: str | None) -> str:
         """Return a sentence about the state of the living processes."""
-        beats = self._monitor.heartbeats
-        alive = {name: beats[name] for name in beats if self._monitor.liveness(name) in ("ok", "stalled")}
-        beating = {beat["pid"] for beat in alive.values()}
+        alive = {each.name: each.beat for each in self._view.alive()}
+        beating = {beat.pid for beat in alive.values()}
         parts = []
         if starting := [child for child in running if child.pid not in beating]:
             parts.append(f"starting {', '.join(child.name for child in starting)}")
             waits = re.compile(r"volume_errors: (.*; will try again)\s*$")  # for the volume, before it starts
             parts += [found[1] for child in starting if (found := waits.search(child.read_log()))]
-        workers = [beat for beat in alive.values() if beat["role"] == "selfplay"]
+        workers = [beat for beat in alive.values() if beat.role == "selfplay"]
         if not self._has_model:
-            made = max(self._sealed, sum(number(worker, "full_positions") for worker in workers))
-            parts.append(describe_first_model(self._run.settings, made=made, trainer=alive.get(TRAINER) or {}))
-        for state, count in sorted(Counter(beat["state"] for beat in workers).items()):
+            made = max(self._sealed, sum(worker.full_positions for worker in workers))
+            parts.append(describe_first_model(self._run.settings, made=made, trainer=alive.get(TRAINER, Progress())))
+        for state, count in sorted(Counter(beat.state for beat in workers).items()):
             parts.append(f"{count} worker{'' if count == 1 else 's'} {state}")
         parts += [games] if (games := describe_games(workers)) else []
-        others = [beat for beat in alive.values() if beat["role"] != "selfplay"]
-        others.sort(key=lambda beat: beat["role"] != TRAINER)
-        parts += [f"{beat['role']} {beat['state']}" for beat in others]
+        others = [beat for beat in alive.values() if beat.role != "selfplay"]
+        others.sort(key=lambda beat: beat.role != TRAINER)
+        parts += [f"{beat.role} {beat.state}" for beat in others]
         parts += [rating] if rating else []
         return ", ".join(parts)
 
@@ -317,7 +319,7 @@ def wait_for_previous_trainer(run: Run, *, stop: threading.Event, notify: Callab
     deadline = time.monotonic() + PREVIOUS_SECONDS
     if is_held(run.trainer):
         beat = read_trainer(run)
-        about = f" (process {beat['pid']} on {beat['host']})" if beat else ""
+        about = f" (process {beat.pid} on {beat.host})" if beat else ""
         notify(f"this run still has a trainer{about}; waiting up to {PREVIOUS_SECONDS:.0f} s for it to save and end")
     while is_held(run.trainer) and time.monotonic() < deadline and not stop.wait(POLL_SECONDS):
         pass

@@ -24,7 +24,6 @@ from plyzero.rules.game import Game
 from plyzero.rules.user_modules import MAIN, NOTEBOOK
 from plyzero.run.budget import share_used
 from plyzero.run.directory import Run, open_or_create_run
-from plyzero.run.metrics import number
 
 
 def train(
@@ -91,12 +90,12 @@ class Progress:
 
     def report(self, report: Report) -> None:
         """Show a new model."""
-        fields = report.fields
-        share = share_used(self._run.settings.budget, fields)
-        counts = f"step {number(fields, 'step'):,.0f}, {number(fields, 'games'):,.0f} games{self._score}"
+        line = report.line
+        share = share_used(self._run.settings.budget, line)
+        counts = f"step {line.step:,.0f}, {line.games:,.0f} games{self._score}"
         print(f"\r[{'#' * round(30 * share):30}] {share:4.0%}  {counts}  ", end="\n" if share == 1 else "", flush=True)
-        if "ipykernel" in sys.modules and number(fields, "policy_loss") > 0:  # a notebook, whose chart is replaced
-            self._losses.append((number(fields, "step"), number(fields, "policy_loss")))
+        if "ipykernel" in sys.modules and line.policy_loss:  # a notebook, whose chart is replaced
+            self._losses.append((line.step, line.policy_loss))
             chart = {"image/svg+xml": loss_chart(self._losses), "text/plain": "the policy's loss"}
             display = import_module("IPython.display").display
             display(chart, raw=True, display_id=f"plyzero-{id(self)}", update=len(self._losses) > 1)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from plyzero.play.bundled_bots import Level, find_card
 from plyzero.play.ratings import MatchResult
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.models import read_scores
+from plyzero.run.events import read_scores
 from plyzero.setting_types import parse_rollouts
 from plyzero.volume_errors import explain
 
@@ -57,9 +57,9 @@ def _of_run(metrics: Path, step: int) -> Strength:
     Raises OSError if the scores cannot be read.
     """
     measured, scores = -1, dict[int, MatchResult]()
-    for model, found, _ in read_scores(metrics):
-        against = {}
-        for opponent, counts in found.items():
+    for found in read_scores(metrics):
+        model, against = found.model, {}
+        for opponent, counts in found.counts.items():
             with suppress(ValueError):  # another opponent
                 if opponent.startswith("mcts:"):
                     against[parse_rollouts(opponent)] = MatchResult(*counts)

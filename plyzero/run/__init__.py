@@ -10,8 +10,9 @@ zarr_zip       arrays in one zip file that zarr can open
 replay         recorded games as arrays, with the rules or without them
 json_games     games as JSON: export, and import that the rules check
 models         published ONNX models: names, order, digests
-metrics        JSON lines, heartbeats, scalars for TensorBoard
+metrics        what processes write about themselves: JSON lines, heartbeats, scalars for TensorBoard
+events         the same as it is read: heartbeats, lines of the trainer and of workers, scores, as typed records
+view           a run as its files show it: its processes, which are alive, what the trainer has published
 budget         when the training is over
 lease          one trainer per run
-liveness       which processes are alive
 """

@@ -25,11 +25,11 @@ from pathlib import Path
 
 from plyzero import files
 from plyzero.run.directory import Run
+from plyzero.run.events import MAX_BEAT_BYTES
 from plyzero.run.journals import list_journals, read_journal
-from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS, by_beats
-from plyzero.run.metrics import MAX_BEAT_BYTES
 from plyzero.run.records import Games, JournalName
 from plyzero.run.segments import list_segments, mark_unused, write_segment
+from plyzero.run.view import GONE_SECONDS, STALLED_SECONDS, by_beats
 from plyzero.volume_errors import FileErrors, UnreadableError
 
 log = logging.getLogger(__name__)

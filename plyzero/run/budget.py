@@ -4,50 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypedDict, cast
+from typing import Final, NamedTuple
 
 from plyzero.files import interval
 from plyzero.run.directory import RunDirectory
-from plyzero.run.metrics import TRAINER, Beat, figure, number, read_heartbeat
-from plyzero.run.models import CONFIRMED
+from plyzero.run.events import CONFIRMED, Beat, Confirmation, Progress, parse_confirmation, read_heartbeat
+from plyzero.run.metrics import TRAINER
 from plyzero.setting_types import parse_until
 from plyzero.settings import BudgetSettings, RatingSettings
 
 COUNTED: Final = (("steps", "step"), ("games", "games"), ("positions", "positions"), ("minutes", "minutes"))
-"""The settings of a budget that are counted, each with the field of the trainer's heartbeat that counts it."""
+"""The settings of a budget that are counted, each with the field of Progress that counts it."""
 
 
-class Confirmation(TypedDict):
-    """The result of further games of a model, played because it had reached the condition of a budget before.
-
-    quantity: what is measured, with the opponent: "score against mcts:100".
-    least:    the value that the condition asks for.
-    first:    the value in the games before.
-    value, low, high: the value in the further games, and its 95 % interval.
-    games:    the number of these.
-    reached:  whether the interval lies above `least`, or `value` does after the largest number of games.
-    """
-
-    quantity: str
-    least: float
-    first: float
-    value: float
-    low: float
-    high: float
-    games: int
-    reached: bool
-
-
-def parse_confirmation(found: object) -> Confirmation | None:
-    """Return a confirmation as it is read from the volume; None if it is none, or one of what was not reached."""
-    if not isinstance(found, dict) or found.get("reached") is not True or not isinstance(found.get("quantity"), str):
-        return None
-    if any(figure(found, key) is None for key in ("least", "first", "value", "low", "high", "games")):
-        return None
-    return cast(Confirmation, {key: found[key] for key in Confirmation.__annotations__})
-
-
-def note_confirmation(confirmed: dict[str, Confirmation], line: Mapping[str, Any]) -> None:
+def note_confirmation(confirmed: dict[str, Confirmation], line: Mapping[str, object]) -> None:
     """Note in `confirmed`, by quantity, what a line of ratings confirms, if it asks for more than what is known."""
     found = parse_confirmation(line.get(CONFIRMED))
     if found is None:
@@ -64,21 +34,16 @@ class Reached(NamedTuple):
     text: str
 
 
-def find_reached(budget: BudgetSettings, progress: Mapping[str, object]) -> Reached | None:
-    """Return the part of a budget that a training has reached; None if it has reached none.
-
-    progress: fields of the trainer's heartbeat: step, games, positions, minutes and confirmed.
-    """
+def find_reached(budget: BudgetSettings, progress: Progress) -> Reached | None:
+    """Return the part of a budget that a training has reached; None if it has reached none."""
     for name, key in COUNTED:
         most = getattr(budget, name)
-        if most is not None and number(progress, key) >= most:
+        if most is not None and getattr(progress, key) >= most:
             since = " of training since the first game" if name == "minutes" else ""
             return Reached(name, f"{most:,} {name if most != 1 else name[:-1]}{since}")
     if budget.until:
         kind, least, opponent = parse_until(budget.until)
-        confirmed = progress.get(CONFIRMED)
-        known = confirmed.get(f"{kind} against {opponent}") if isinstance(confirmed, dict) else None
-        best = parse_confirmation(known)
+        best = progress.confirmed.get(f"{kind} against {opponent}")
         if best is not None and best["least"] >= least:
             return Reached("until", describe_confirmation(best))
     return None
@@ -97,56 +62,56 @@ def measured_opponents(rating: RatingSettings, budget: BudgetSettings) -> tuple[
     return rating.opponents if wanted in (None, *rating.opponents) else (*rating.opponents, str(wanted))
 
 
-def share_used(budget: BudgetSettings, progress: Mapping[str, object]) -> float:
+def share_used(budget: BudgetSettings, progress: Progress) -> float:
     """Return how much of the part of a budget that is used most is used, from 0 to 1; a score does not count."""
-    shares = [number(progress, key) / most for name, key in COUNTED if (most := getattr(budget, name)) is not None]
+    shares = [getattr(progress, key) / most for name, key in COUNTED if (most := getattr(budget, name)) is not None]
     return min(1.0, max(shares, default=0.0))
 
 
-def describe_left(budget: BudgetSettings, progress: Mapping[str, object]) -> str:
+def describe_left(budget: BudgetSettings, progress: Progress) -> str:
     """Return about how many minutes are left to the budget if they go on as those before; "" if that is unknown."""
     used = share_used(budget, progress)
-    return f"about {number(progress, 'minutes') * (1 - used) / used:.0f} min left to the budget" if used else ""
+    return f"about {progress.minutes * (1 - used) / used:.0f} min left to the budget" if used else ""
 
 
-def describe_end(progress: Mapping[str, object]) -> str:
-    """Return a line with the sums of a training that is over: fields of the trainer's last heartbeat."""
-    step, games, positions, minutes = (number(progress, key) for _, key in COUNTED)
-    counts = f"step {step:.0f}, {games:.0f} games with {positions:.0f} positions in {minutes:.1f} min"
-    return f"END, {progress['done']} reached: {counts}"
+def describe_end(progress: Progress) -> str:
+    """Return a line with the sums of a training that is over."""
+    games = f"{progress.games:.0f} games with {progress.positions:.0f} positions"
+    return f"END, {progress.done} reached: step {progress.step:.0f}, {games} in {progress.minutes:.1f} min"
 
 
-def budget_of_trainer(run: RunDirectory, beat: Mapping[str, object] | None) -> BudgetSettings:
+def budget_of_trainer(run: RunDirectory, trainer: Progress | None) -> BudgetSettings:
     """Return the budget with which the trainer of a run works, which may not be that of another process.
 
-    beat: the newest heartbeat of the trainer; without one it is the budget of this process.
+    trainer: its newest heartbeat; without one it is the budget of this process.
     """
-    told = beat.get("budget") if beat else None
+    if trainer is None or trainer.budget is None:
+        return run.settings.budget
     try:
-        return BudgetSettings.model_validate(told) if isinstance(told, dict) else run.settings.budget
+        return BudgetSettings.model_validate(trainer.budget)
     except ValueError:
         return run.settings.budget
 
 
-def find_done(run: RunDirectory, beat: Mapping[str, object] | None) -> str:
+def find_done(run: RunDirectory, trainer: Progress | None) -> str:
     """Return the part of its budget with which a run is over, "" if it is not: its trainer has saved and published.
 
     What the trainer has reached ends every process of the run, but one that was given a larger budget of its own.
 
-    beat: the newest heartbeat of the trainer.
+    trainer: its newest heartbeat.
     """
-    if not beat or not isinstance(done := beat.get("done"), str) or not done:
+    if trainer is None or not trainer.done:
         return ""
     if not run.own_budget:
-        return done
-    reached = find_reached(run.settings.budget, beat)
+        return trainer.done
+    reached = find_reached(run.settings.budget, trainer)
     return reached.text if reached else ""
 
 
-def how_to_continue(run: RunDirectory, beat: Mapping[str, object] | None) -> str:
+def how_to_continue(run: RunDirectory, trainer: Progress | None) -> str:
     """Return how to train a run on whose budget is reached, as the end of a sentence; "" if it is not over."""
-    reached = find_reached(run.settings.budget, beat or {})
-    if not find_done(run, beat) or reached is None:
+    reached = find_reached(run.settings.budget, trainer or Progress())
+    if not find_done(run, trainer) or reached is None:
         return ""
     if reached.setting in run.own_budget:
         return "with a larger budget"
@@ -156,12 +121,6 @@ def how_to_continue(run: RunDirectory, beat: Mapping[str, object] | None) -> str
 def read_trainer(run: RunDirectory) -> Beat | None:
     """Return the newest heartbeat of the trainer; None if there is none that can be read."""
     return read_heartbeat(run.workers / f"{TRAINER}.json")
-
-
-def read_end(run: RunDirectory) -> str:
-    """Return what the trainer's last heartbeat says about the end of the training, "" if it goes on or was stopped."""
-    beat = read_trainer(run)
-    return str(beat.get("done") or "") if beat else ""
 
 
 def read_done(run: RunDirectory) -> str:

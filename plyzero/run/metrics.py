@@ -1,4 +1,4 @@
-"""Metrics of processes: files of JSON lines with one writer each, heartbeats, and scalars for TensorBoard."""
+"""Metrics of processes as they are written: lines of JSON, heartbeats, and scalars for TensorBoard."""
 
 from __future__ import annotations
 
@@ -8,27 +8,15 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, NotRequired, TypedDict
+from typing import Final
 
 import google_crc32c
 
-from plyzero.files import (
-    TEMPORARY,
-    append,
-    interval,
-    list_files,
-    list_names,
-    open_to_append,
-    read_file,
-    read_files,
-    read_part,
-    write_file,
-)
+from plyzero.files import append, interval, open_to_append, write_file
 from plyzero.threads import thread_error
-from plyzero.volume_errors import FileErrors, UnreadableError
+from plyzero.volume_errors import FileErrors
 
 VERSION: Final = 1
 """Format version of every line and heartbeat; docs/formats.md lists the fields."""
@@ -39,66 +27,14 @@ BEAT_SECONDS: Final = 2.0
 TRAINER: Final = "trainer"
 """Name of the trainer's heartbeat; a worker's is `<worker>.<incarnation>`."""
 
-PART_BYTES: Final = 1 << 20
-"""Largest part of a file of JSON lines that is read at once, and longest line, in bytes."""
-
 LINE_SECONDS: Final = 60.0
 """Time between two lines of a worker, in seconds, during the first day of its process."""
-
-MAX_BEAT_BYTES: Final = 1 << 16
-"""Largest size of a heartbeat that is read, in bytes."""
 
 
 def append_line(path: Path, fields: Mapping[str, object]) -> None:
     """Append one line to a metrics file that only this process writes; the field `time` (Unix seconds) is added."""
     line = json.dumps({"version": VERSION, "time": round(time.time(), 3), **fields}) + "\n"
     append(path, line.encode())
-
-
-class NewLines:
-    """Reads a file of JSON lines that its writer still appends to, every line once, however long the file is.
-
-    offset: where the next line begins, in bytes.
-    """
-
-    def __init__(self, path: Path, *, offset: int = 0) -> None:
-        self._path, self.offset = path, offset
-
-    def read(self) -> Iterator[dict[str, object]]:
-        """Yield the lines that were completed since the last call, oldest first; none if there is no such file.
-
-        Raises OSError if the file cannot be read; the next call continues after the last line that was yielded.
-        """
-        with suppress(FileNotFoundError, UnreadableError):
-            while part := read_part(self._path, self.offset, max_bytes=PART_BYTES):
-                *lines, rest = part.split(b"\n")
-                if not lines and len(part) < PART_BYTES:
-                    return
-                for line in lines:
-                    self.offset += len(line) + 1
-                    try:
-                        fields = json.loads(line.decode(errors="replace"))
-                    except (ValueError, RecursionError):  # truncated when its writer was killed
-                        continue
-                    if isinstance(fields, dict):
-                        yield fields
-                self.offset += 0 if lines else len(rest)  # a line that is too long is passed over
-
-
-def read_lines(path: Path) -> Iterator[dict[str, object]]:
-    """Yield every complete line of a file of JSON lines, oldest first; see `NewLines.read`."""
-    return NewLines(path).read()
-
-
-def last_lines(path: Path, *, most: int = 200) -> list[dict[str, object]]:
-    """Return the last complete lines, at most `most`, of a file of JSON lines, oldest first. Only its end is read."""
-    size = list_files(path.parent).get(path.name, 0)
-    return list(deque(NewLines(path, offset=max(0, size - PART_BYTES)).read(), maxlen=most))
-
-
-def last_line(path: Path) -> dict[str, object] | None:
-    """Return the last complete line of a file of JSON lines; None if there is none. Only its end is read."""
-    return next(iter(last_lines(path, most=1)), None)
 
 
 class SparseLines:
@@ -118,22 +54,6 @@ class SparseLines:
         self._next = now + max(LINE_SECONDS, (now - self._began) / 1440)  # the lines of a day
         with self._file_errors.skipping(self._path, "cannot be written", writes=True):
             append_line(self._path, fields)
-
-
-class Beat(TypedDict):
-    """A heartbeat as it is read: the fields of every process, which are checked, and some of a role, which are not.
-
-    Other fields, which docs/formats.md lists, are read with `number`.
-    """
-
-    role: str
-    state: str
-    beats: int
-    pid: int
-    host: str
-    cursor: NotRequired[object]
-    warning: NotRequired[object]
-    done: NotRequired[object]
 
 
 class Heartbeat:
@@ -166,64 +86,6 @@ class Heartbeat:
                 write_file(path, content, replace=True, durable=False)
 
 
-def read_heartbeat(path: Path) -> Beat | None:
-    """Return one heartbeat, None if the file does not exist, cannot be read or is not a heartbeat."""
-    try:
-        return _parse_heartbeat(read_file(path, max_bytes=MAX_BEAT_BYTES))
-    except OSError:
-        return None
-
-
-def _parse_heartbeat(content: bytes) -> Beat | None:
-    try:
-        beat: Beat = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    types = {"role": str, "state": str, "beats": int, "pid": int, "host": str}
-    if not isinstance(beat, dict) or not all(isinstance(beat.get(key), kind) for key, kind in types.items()):
-        return None
-    return beat
-
-
-def first_beat(directory: Path) -> dict[str, object]:
-    """Return the fields of a trainer that starts: those of its last heartbeat in `directory`, by whose credit workers
-    know whether to wait."""
-    last: Mapping[str, object] = read_heartbeat(directory / f"{TRAINER}.json") or {}
-    own = ("version", "beats", "pid", "host", "thread_error", "done", "budget")
-    return {**{key: value for key, value in last.items() if key not in own}, "role": TRAINER, "state": "starting"}
-
-
-def figure(fields: Mapping[str, object], key: str) -> float | None:
-    """Return the number `key` of a heartbeat or a line; None if it is missing or not a plausible number."""
-    value = fields.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
-        return None
-    return float(value)
-
-
-def number(fields: Mapping[str, object], key: str) -> float:
-    """Return the number `key` of a heartbeat or a line; 0 if it is missing or not a plausible number."""
-    return figure(fields, key) or 0.0
-
-
-def read_heartbeats(directory: Path, *, before: Mapping[str, Beat] | None = None) -> dict[str, Beat]:
-    """Return name -> heartbeat of all processes in `directory`, including those that have ended.
-
-    before: the heartbeats of an earlier call, used for files that cannot be read at the moment.
-
-    Raises OSError if the directory exists and cannot be read.
-    """
-    beats: dict[str, Beat | None] = {}
-    names = sorted(list_names(directory))
-    paths = [directory / name for name in names if name.endswith(".json") and not name.startswith(TEMPORARY)]
-    for path, found in zip(paths, read_files(paths, max_bytes=MAX_BEAT_BYTES), strict=True):
-        if isinstance(found, bytes):
-            beats[path.stem] = _parse_heartbeat(found)
-        elif not isinstance(found, FileNotFoundError | UnreadableError):
-            beats[path.stem] = (before or {}).get(path.stem)
-    return {name: beat for name, beat in beats.items() if beat is not None}
-
-
 class EventFile:
     """Appends scalars for TensorBoard to an event file of this process, which is created with the first of them.
 
@@ -252,22 +114,6 @@ class EventFile:
             with open_to_append(path) as file:
                 file.write(records)
             self._path = path
-
-
-def select_scalars(line: Mapping[str, object]) -> dict[str, float | None]:
-    """Return the scalars for TensorBoard of a line of the trainer's metrics, by tag."""
-    fields = {
-        "loss/policy": "policy_loss",
-        "loss/value": "value_loss",
-        "learned/policy": "policy_learned",
-        "learned/value": "value_learned",
-        "learned/policy_window": "window_policy_learned",
-        "learned/value_window": "window_value_learned",
-        "run/replay_ratio": "replay_ratio",
-        "run/games": "games",
-        "run/positions": "positions",
-    }
-    return {tag: figure(line, field) for tag, field in fields.items()}
 
 
 def _record(content: bytes) -> bytes:

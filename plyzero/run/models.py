@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from plyzero.errors import ModelDamagedError, ModelRefusedError, UserError
 from plyzero.files import list_names, read_file, write_file
 from plyzero.machine import usable_memory
-from plyzero.run.metrics import read_lines
 from plyzero.settings import MAX_MODEL_BYTES
 from plyzero.volume_errors import UnreadableError, explain
 
 NAME: Final = re.compile(r"(\d{6})-(\d{9})-([0-9a-f]{8})(\.int8)?\.onnx")
 """Pattern of the file name of a model, or of its 8-bit form: fence, step and the digest of its own content."""
-
-
-CONFIRMED: Final = "confirmed"
-"""The field of a line of ratings with a confirmation of a score, and of the trainer's heartbeat with all of them."""
 
 
 @dataclass(frozen=True, order=True)
@@ -117,74 +112,3 @@ def read_model_file(path: Path) -> bytes:
 def digest_of(content: bytes) -> str:
     """Return the digest in the name of a model's file: the first 8 hex digits of its SHA-256."""
     return hashlib.sha256(content).hexdigest()[:8]
-
-
-def best_model(directory: Path, metrics: Path) -> ModelName:
-    """Return the best model that has been measured; of equals, the newest.
-
-    It is the newest one that reached a condition of the budget. If none did, it is the one with the best scores against
-    the opponents of `plyzero train`. Raises UserError if no existing model has been measured.
-    """
-    counts: dict[ModelName, dict[str, tuple[int, int, int]]] = {}
-    reached: set[ModelName] = set()
-    for found in read_scores(metrics):
-        counts.setdefault(found.model, {}).update(found.counts)
-        if found.reached:
-            reached.add(found.model)
-    measured = [name for name in list_models(directory) if name in counts]
-    if not measured:
-        raise UserError(
-            f"no model in {directory} has been measured yet; `plyzero train` does this while it runs; use the newest"
-        )
-    if ended := reached.intersection(measured):
-        return max(ended)
-    return max(measured, key=lambda name: (_points(counts[name]), name))
-
-
-def _points(counts: Mapping[str, tuple[int, int, int]]) -> float:
-    """Return the sum of all scores.
-
-    Ratings may have different numbers of games. A win and a loss are added to each score, so that two games won do not
-    count for more than nineteen of twenty.
-    """
-    return sum((won + drawn / 2 + 1) / (won + drawn + lost + 2) for won, drawn, lost in counts.values())
-
-
-class Scores(NamedTuple):
-    """The scores that `train` has measured for a model.
-
-    counts:  opponent -> wins, draws and losses.
-    reached: whether they confirm that the model reaches the condition of a budget.
-    """
-
-    model: ModelName
-    counts: dict[str, tuple[int, int, int]]
-    reached: bool = False
-
-
-def read_scores(metrics: Path) -> Iterator[Scores]:
-    """Yield the scores in the lines of ratings of a run, oldest first."""
-    yield from filter(None, map(parse_scores, read_lines(metrics / "rating.jsonl")))
-
-
-def parse_scores(line: dict[str, Any]) -> Scores | None:
-    """Return the scores in a line of ratings, without those that no match has; None if there are none."""
-    model, scores = model_of(line), line.get("scores")
-    if model is None or not isinstance(scores, dict):
-        return None
-    counts = {opponent: (*found,) for opponent, found in scores.items() if _are_counts(found)}
-    confirmation = line.get(CONFIRMED)
-    reached = isinstance(confirmation, dict) and confirmation.get("reached") is True
-    return Scores(model, counts, reached) if counts else None
-
-
-def _are_counts(found: object) -> bool:
-    if not isinstance(found, list) or len(found) != 3 or not all(type(each) is int for each in found):
-        return False
-    return all(0 <= each <= 1_000_000 for each in found) and any(found)
-
-
-def model_of(fields: Mapping[str, Any]) -> ModelName | None:
-    """Return the model that a heartbeat or a line names; None if it names none."""
-    label = fields.get("model")
-    return ModelName.parse(label) if isinstance(label, str) else None

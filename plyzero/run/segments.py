@@ -191,6 +191,11 @@ def parse_unused(name: str) -> JournalName | None:
     return JournalName.parse(f"{name.removesuffix(UNUSED)}.wal") if name.endswith(UNUSED) else None
 
 
+def bootstrap_positions(directory: Path) -> int:
+    """Return the number of positions with a full search that were made before the first model, and are sealed."""
+    return sum(name.full for name in list_segments(directory) if name.bootstrap)
+
+
 def list_segments(directory: Path) -> Iterator[SegmentName]:
     """Yield the name of every sealed segment in `directory`, in no particular order."""
     yield from filter(None, map(SegmentName.parse, list_names(directory)))

@@ -10,7 +10,8 @@ import pytest
 from plyzero.kits.cluster.bucket import BucketPath
 from plyzero.run.adoption import seal_games
 from plyzero.run.directory import Run
-from plyzero.run.metrics import Heartbeat, read_heartbeats
+from plyzero.run.events import read_heartbeats
+from plyzero.run.metrics import Heartbeat
 from plyzero.run.records import JournalName
 from tests.helpers.buckets import connected, new_prefix, s3_server
 from tests.helpers.cli import plyzero, refused, shown

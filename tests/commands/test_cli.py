@@ -26,12 +26,14 @@ from plyzero.commands.cli import app
 from plyzero.commands.games import costs, slow_start
 from plyzero.ops.status import balance, describe_waiting
 from plyzero.rules.catalog import GameSpec, load_game
-from plyzero.run import liveness
+from plyzero.run import view
 from plyzero.run.directory import create_run
 from plyzero.run.json_games import Fault, import_games
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.records import Games
+from plyzero.run.view import Process
 from plyzero.settings import SelfplaySettings
+from tests.helpers.beats import process_of
 from tests.helpers.cli import plyzero, plyzero_process, refused, shown
 from tests.helpers.old_runs import contents
 from tests.helpers.recorded import random_games, recorded
@@ -312,11 +314,10 @@ def test_the_games_of_a_match_are_saved_for_imitation_and_never_replace_a_file(t
     assert path.read_bytes() == lines
 
 
-def process(name: str, state: str, **fields: float) -> dict[str, Any]:
-    """The state of a process, as `status` has it; its life may follow its name."""
+def process(name: str, state: str, **fields: float) -> Process:
+    """A process, whose life may follow its name."""
     name, _, life = name.partition(" ")
-    role = "trainer" if name == "trainer" else "selfplay"
-    return {"name": name, "role": role, "state": state, "life": life or "ok", **fields}
+    return process_of(name, state, life=life or "ok", **fields)
 
 
 HUNGRY, FIRST, FULL = "waiting for 12 positions", "waiting for the first model", "paused: the volume has 3 MB left"
@@ -392,7 +393,7 @@ def test_replay_ls_lists_every_segment_and_the_sums_and_changes_nothing(played: 
 def test_status_says_what_every_process_does_and_changes_nothing(
     played: tuple[Path, Games], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(liveness, "UNLOCKED_SECONDS", 0.1)
+    monkeypatch.setattr(view, "UNLOCKED_SECONDS", 0.1)
     root, games = played
     before = contents(root)
     found, text = status_of(root)

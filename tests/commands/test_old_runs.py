@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plyzero import Bot
-from plyzero.kits.web.run_state import RunView
+from plyzero.kits.web.run_state import Dashboard
 from plyzero.run.directory import open_or_create_run, open_run
 from plyzero.run.records import FOREIGN_FENCE
 from plyzero.run.replay import read_games
@@ -46,7 +46,7 @@ def test_every_command_reads_a_run_of_an_earlier_version_and_changes_nothing(roo
     assert "the bot is 000001-000000025-" in plyzero("play", "tic-tac-toe", "--run", run, text="resign\nquit\n").stdout
     bot = Bot.load(root)
     assert bot.choose(bot.game.start) in range(9)
-    page = RunView(root)
+    page = Dashboard(root)
     assert page.state()["game"] == "tic-tac-toe v1"
     assert page.series(0)["next"] > 0
     assert len(page.games(20)["games"]) == 20

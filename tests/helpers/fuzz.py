@@ -25,11 +25,11 @@ from plyzero.network.onnx_network import Network
 from plyzero.ops.status import snapshot
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import open_run
+from plyzero.run.events import best_model, read_heartbeat
 from plyzero.run.journals import FRAME, MAGIC, _decode, _encode, _identity, read_journal
-from plyzero.run.liveness import LivenessMonitor
-from plyzero.run.metrics import read_heartbeat
-from plyzero.run.models import best_model, publish_model
+from plyzero.run.models import publish_model
 from plyzero.run.segments import SegmentError, read_segment
+from plyzero.run.view import RunView
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.selfplay.backpressure import TrainerProgress
 from plyzero.settings import SearchSettings, TrainerSettings
@@ -393,12 +393,12 @@ def look(run: Any, path: Path) -> bool:
     there = (run.metrics if path.suffix == ".jsonl" else run.workers) / path.name
     there.write_bytes(path.read_bytes())
     try:
-        monitor = LivenessMonitor(run)
-        monitor.refresh()
-        found = snapshot(run, monitor)
+        view = RunView(run)
+        view.refresh()
+        found = snapshot(view)
         json.dumps(found)
         screen = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-        _print_status(Console(file=screen, highlight=False), found)
+        _print_status(Console(file=screen, highlight=False), found, view.processes())
         screen.flush()
         progress = TrainerProgress(time.monotonic)
         for _ in range(2):

@@ -6,8 +6,8 @@ from pathlib import Path
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal, list_journals
-from plyzero.run.liveness import STALLED_SECONDS
 from plyzero.run.records import Games, JournalName
+from plyzero.run.view import STALLED_SECONDS
 from tests.helpers.clock import Clock
 
 

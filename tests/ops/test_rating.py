@@ -11,10 +11,12 @@ from plyzero.errors import UserError
 from plyzero.ops import rating
 from plyzero.ops.rating import Rater, Rating, run_rater
 from plyzero.play.ratings import MatchResult
-from plyzero.run.budget import Confirmation, find_reached, note_confirmation
+from plyzero.run.budget import find_reached, note_confirmation
 from plyzero.run.directory import Run, open_run
-from plyzero.run.metrics import TRAINER, Heartbeat, append_line, read_heartbeat, read_lines
-from plyzero.run.models import ModelName, best_model, list_models, read_scores
+from plyzero.run.events import Confirmation, Progress, best_model, read_lines, read_scores
+from plyzero.run.metrics import TRAINER, Heartbeat, append_line
+from plyzero.run.models import ModelName, list_models
+from tests.helpers.beats import fields_of
 from tests.helpers.learning import add_model
 from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until
@@ -101,7 +103,7 @@ def test_a_process_of_its_own_measures_the_newest_models_until_the_run_is_over(r
     wait_until((run.metrics / "rating.jsonl").exists)
     with pytest.raises(UserError, match=f"another process measures the models of {run.root}"):
         run_rater(run, stop=stop)
-    assert read_heartbeat(run.workers / "rater.json")["role"] == "rater"
+    assert fields_of(run.workers / "rater.json")["role"] == "rater"
     stop.set()
     rater.join()
     done = open_run(run.root, options=["budget.steps=13", "rating.opponents=random"])
@@ -110,7 +112,7 @@ def test_a_process_of_its_own_measures_the_newest_models_until_the_run_is_over(r
     Heartbeat(run.workers / f"{TRAINER}.json").beat(over)
     run_rater(done, stop=threading.Event())
     assert [scores.model.step for scores in read_scores(run.metrics)] == [12, 13]
-    assert read_heartbeat(run.workers / "rater.json")["state"] == "stopped"
+    assert fields_of(run.workers / "rater.json")["state"] == "stopped"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_a_score_that_ends_a_training_is_measured_again_until_its_interval_decid
     confirmed: dict[str, Confirmation] = {}
     for line in read_lines(run.metrics / "rating.jsonl"):
         note_confirmation(confirmed, line)
-    found = find_reached(run.settings.budget, {"confirmed": confirmed})
+    found = find_reached(run.settings.budget, Progress(confirmed=confirmed))
     assert (found is not None) == reached
     assert found is None or found.text.startswith("score 0.90, then ")
 
@@ -174,7 +176,7 @@ def test_a_rater_ends_with_its_run_though_the_last_model_cannot_be_measured(run:
     monkeypatch.setattr(rating, "play_match", Mock(side_effect=ZeroDivisionError("in the rules")))
     Heartbeat(run.workers / f"{TRAINER}.json").beat({"role": TRAINER, "state": "stopped", "done": "12 steps"})
     run_rater(run, stop=threading.Event())
-    assert read_heartbeat(run.workers / "rater.json")["state"] == "stopped"
+    assert fields_of(run.workers / "rater.json")["state"] == "stopped"
 
 
 def test_the_score_of_the_last_model_is_logged_though_it_is_completed_between_two_looks(

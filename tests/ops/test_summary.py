@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
-from plyzero.kits.web.run_state import RunView
+from plyzero.kits.web.run_state import Dashboard
 from plyzero.ops.status import snapshot
 from plyzero.ops.summary import describe_first_model, describe_games, describe_learning, describe_rest, summarize_files
 from plyzero.run.directory import Run, open_run
-from plyzero.run.liveness import LivenessMonitor
+from plyzero.run.events import Progress, Scores, parse_scores
 from plyzero.run.metrics import TRAINER, Heartbeat, append_line
+from plyzero.run.view import RunView
+from tests.helpers.beats import beat_of
 from tests.helpers.cli import plyzero
 from tests.helpers.runs import small_run
 
@@ -22,11 +24,11 @@ def run(tmp_path: Path) -> Run:
     return small_run(tmp_path / "r")
 
 
-def rated(*scores: tuple[float, list[int]]) -> list[dict[str, Any]]:
-    """Lines of ratings, from time and counts against mcts:100; the first also has scores against others."""
-    lines = [{"model": MODEL, "time": time, "scores": {"mcts:100": counts}} for time, counts in scores]
+def rated(*scores: tuple[float, list[int]]) -> list[Scores | None]:
+    """Scores, from time and counts against mcts:100; the first also has some against others."""
+    lines: list[Any] = [{"model": MODEL, "time": time, "scores": {"mcts:100": counts}} for time, counts in scores]
     lines[0]["scores"] |= {"random": [20, 0, 0], "mcts:5": [20, 0, 0]}
-    return lines
+    return [*map(parse_scores, lines)]
 
 
 @pytest.mark.parametrize(
@@ -63,18 +65,21 @@ def test_nothing_is_judged_before_the_network_can_have_learned():
 )
 def test_what_is_left_is_that_of_the_trainers_budget(run: Run, budget: dict[str, Any], words: str):
     other = open_run(run.root, options=["budget.steps=7"])
-    assert describe_rest(other, {"step": 1200, "games": 500, "minutes": 10, "budget": budget}) == words
+    assert describe_rest(other, Progress(step=1200, games=500, minutes=10, budget=budget)) == words
 
 
 def test_the_first_model_is_counted_in_positions_and_then_in_steps(run: Run):
-    settings = run.settings
-    assert describe_first_model(settings, made=164, trainer={}) == "games for the first model: 164 of 200 positions"
-    learning = {"bootstrap_positions": 210, "credit": 768, "trained_positions": 32}
+    settings, nothing = run.settings, Progress()
+    assert (
+        describe_first_model(settings, made=164, trainer=nothing) == "games for the first model: 164 of 200 positions"
+    )
+    learning = Progress(bootstrap_positions=210, credit=768, trained_positions=32)
     assert describe_first_model(settings, made=210, trainer=learning) == "first model: step 1 of 25, from 210 positions"
 
 
 def test_games_under_way_are_told_with_their_plies():
-    workers: list[Any] = [{"games_under_way": 64, "plies_under_way": 2500}, {"games_under_way": 36}, {}]
+    under_way = ({"games_under_way": 64, "plies_under_way": 2500}, {"games_under_way": 36}, {})
+    workers = [beat_of("selfplay", **each) for each in under_way]
     assert describe_games(workers) == "100 games under way, 25 plies each so far"
     assert describe_games([]) == ""
 
@@ -92,10 +97,10 @@ def test_status_dashboard_and_logs_begin_with_the_same_two_lines(run: Run, caplo
         "Measured: 60 % (39 % to 78 %) against pure MCTS (100 random games a move).",
         "END, 1,200 steps reached: step 1200, 4586 games with 90000 positions in 12.0 min.",
     )
-    monitor = LivenessMonitor(run)
-    monitor.refresh()
-    assert (*snapshot(run, monitor)["summary"],) == lines
-    assert RunView(run, at_once=True).state()["summary"] == [*lines]
+    view = RunView(run)
+    view.refresh()
+    assert (*snapshot(view)["summary"],) == lines
+    assert Dashboard(run, at_once=True).state()["summary"] == [*lines]
     assert plyzero("status", "--run", str(run.root)).stdout.splitlines()[:2] == [*lines]
     assert summarize_files(run)[0] == lines[0]
     with caplog.at_level("INFO"):

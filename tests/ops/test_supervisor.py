@@ -21,8 +21,8 @@ from plyzero.ops import local_processes, supervisor
 from plyzero.ops.child import Child, start_plyzero
 from plyzero.ops.local_processes import ChildFailedError
 from plyzero.ops.rating import Rating
-from plyzero.ops.supervisor import REPEAT_SECONDS, Messages, Report, RunView, train
-from plyzero.run import metrics
+from plyzero.ops.supervisor import REPEAT_SECONDS, Messages, Observer, Report, train
+from plyzero.run import events
 from plyzero.run.directory import Run, open_run
 from plyzero.run.lease import LOCK
 from plyzero.run.metrics import TRAINER, Heartbeat, append_line
@@ -74,10 +74,10 @@ def trained(run: Run, *steps: Step, children: Any = lambda *_, **__: nullcontext
     return output
 
 
-def view_of(run: Run) -> RunView:
-    view = RunView(run, began=0.0, notify=Messages(print))
-    view.refresh()
-    return view
+def observing(run: Run) -> Observer:
+    observer = Observer(run, began=0.0, notify=Messages(print))
+    observer.refresh()
+    return observer
 
 
 def beat(run: Run, name: str, **fields: object) -> None:
@@ -128,10 +128,10 @@ def test_a_time_of_day_that_stands_still_changes_nothing(run: Run, monkeypatch: 
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (supervisor, "list_files"),
-        (metrics, "read_part"),
+        (events, "list_files"),
+        (events, "read_part"),
         (supervisor, "list_models"),
-        (supervisor.LivenessMonitor, "refresh"),
+        (supervisor.RunView, "refresh"),
     ],
 )
 def test_a_transient_error_in_train_is_reported_once(
@@ -180,31 +180,31 @@ def test_before_the_first_model_train_says_how_far_it_is(run: Run):
     beat(run, "w0.00000001", role="selfplay", state="playing", full_positions=50, **games)
     beat(run, "w1.00000002", role="selfplay", state="waiting for the first model", full_positions=40)
     beat(run, "trainer", role="trainer", state="waiting for 130 positions", bootstrap_positions=70)
-    view = view_of(run)
-    assert view.describe([], rating=None) == (
+    observer = observing(run)
+    assert observer.describe([], rating=None) == (
         "games for the first model: 90 of 200 positions, 1 worker playing, 1 worker waiting for the first model, "
         "8 games under way, 2 plies each so far, trainer waiting for 130 positions"
     )
     beat(run, "trainer", role="trainer", state="training", bootstrap_positions=210, credit=330)
-    view.refresh()
-    said = view.describe([], rating="measuring step 3 against random")
+    observer.refresh()
+    said = observer.describe([], rating="measuring step 3 against random")
     assert said.startswith("first model: step 0 of 10, from 210 positions, 1 worker playing")
     assert said.endswith("trainer training, measuring step 3 against random")
 
 
 def test_a_resumed_run_counts_the_games_for_its_first_model_that_are_there(run: Run):
     play_segment(run, full=50)
-    said = view_of(run).describe([], rating=None)
+    said = observing(run).describe([], rating=None)
     assert re.match("games for the first model: (5|6)[0-9] of 200 positions", said)
 
 
 def test_one_metrics_file_that_cannot_be_read_hides_no_other(run: Run, monkeypatch: pytest.MonkeyPatch):
-    read, broken = metrics.read_part, failing(errno.EIO)
+    read, broken = events.read_part, failing(errno.EIO)
 
     def fail(path: Path, *arguments: Any, **more: Any) -> bytes:
         return (broken if path.name == "trainer-000000.jsonl" else read)(path, *arguments, **more)
 
-    monkeypatch.setattr(metrics, "read_part", fail)
+    monkeypatch.setattr(events, "read_part", fail)
     output = trained(run, lambda: append_line(run.metrics / "trainer-000000.jsonl", {}), lambda: publish(run, 2))
     assert output.steps == [2]
     assert len(output.warnings) == 1
@@ -214,10 +214,10 @@ def test_train_says_what_a_process_waits_for_before_it_starts(run: Run, monkeypa
     child = FakeChild("trainer", [], run.logs / "trainer.log")
     log = "12:00 INFO a: b\n12:01 WARNING plyzero.volume_errors: trainer/: Permission denied; will try again\n"
     monkeypatch.setattr(child, "read_log", lambda: log)
-    said = view_of(run).describe([child], rating=None)
+    said = observing(run).describe([child], rating=None)
     assert said.startswith("starting trainer, trainer/: Permission denied; will try again, ")
     monkeypatch.setattr(child, "read_log", lambda: log + "12:02 INFO goes on\n")
-    assert "again" not in view_of(run).describe([child], rating=None)
+    assert "again" not in observing(run).describe([child], rating=None)
 
 
 @dataclass

@@ -18,8 +18,9 @@ from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game
 from plyzero.rules.notation import play_named
 from plyzero.run.directory import Run
+from plyzero.run.events import best_model
 from plyzero.run.metrics import append_line
-from plyzero.run.models import best_model, list_models, publish_model
+from plyzero.run.models import list_models, publish_model
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform
 from plyzero.search.tree import GUMBEL, PUCT
 from plyzero.settings import SearchSettings

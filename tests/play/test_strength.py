@@ -78,7 +78,7 @@ def test_lines_that_train_does_not_write_are_passed_over(run: Run):
 
 
 def test_scores_that_cannot_be_read_are_no_error(run: Run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("plyzero.run.metrics.read_part", Mock(side_effect=OSError(5, "Input/output error")))
+    monkeypatch.setattr("plyzero.run.events.read_part", Mock(side_effect=OSError(5, "Input/output error")))
     assert of(run, 9) == ("the scores of step 9 cannot be read: Input/output error", False)
 
 

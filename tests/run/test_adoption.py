@@ -12,9 +12,9 @@ from plyzero.run import adoption as adoption_module
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal, list_journals
-from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.records import Games, JournalName
+from plyzero.run.view import GONE_SECONDS, STALLED_SECONDS
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.journals import adopt_journals

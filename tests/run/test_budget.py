@@ -13,17 +13,18 @@ from plyzero.run.budget import (
     how_to_continue,
     measured_opponents,
     read_done,
-    read_end,
     share_used,
 )
 from plyzero.run.configuration import resolve
 from plyzero.run.directory import Run, open_run
-from plyzero.run.metrics import TRAINER, Heartbeat, append_line, number, read_heartbeat
+from plyzero.run.events import Progress
+from plyzero.run.metrics import TRAINER, Heartbeat, append_line
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments
 from plyzero.selfplay.worker import run_worker
 from plyzero.settings import BudgetSettings, RatingSettings
 from plyzero.trainer.loop import run_trainer
+from tests.helpers.beats import fields_of
 from tests.helpers.cli import plyzero, shown
 from tests.helpers.clock import Clock
 from tests.helpers.learning import training
@@ -34,7 +35,7 @@ SCORE |= {"value": 0.93, "low": 0.905, "high": 0.96, "games": 120, "reached": Tr
 POINTS = SCORE | {"quantity": "points against mcts:100", "least": 2.0, "first": 2.5}
 POINTS |= {"value": 2.25, "low": 2.0, "high": 2.5}
 CONFIRMED = {each["quantity"]: each for each in (SCORE, POINTS)}
-PROGRESS = {"step": 300, "games": 40, "positions": 1500, "minutes": 2.5, "confirmed": CONFIRMED}
+PROGRESS = Progress(step=300, games=40, positions=1500, minutes=2.5, confirmed=CONFIRMED, done="300 steps")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ PROGRESS = {"step": 300, "games": 40, "positions": 1500, "minutes": 2.5, "confir
 def test_a_budget_is_reached_by_the_first_of_its_parts(budget: dict, reached: str):
     found = find_reached(BudgetSettings(**budget), PROGRESS)
     assert (found.text if found else "") == reached
-    assert find_reached(BudgetSettings(**budget), {}) is None
+    assert find_reached(BudgetSettings(**budget), Progress()) is None
 
 
 @pytest.mark.parametrize(
@@ -83,12 +84,12 @@ def test_a_budget_is_reached_by_the_first_of_its_parts(budget: dict, reached: st
 def test_the_time_left_is_that_of_the_part_that_is_used_most(budget: dict, share: float, left: str):
     found = BudgetSettings(**budget)
     assert (share_used(found, PROGRESS), describe_left(found, PROGRESS)) == (share, left)
-    assert (share_used(found, {}), describe_left(found, {})) == (0.0, "")
+    assert (share_used(found, Progress()), describe_left(found, Progress())) == (0.0, "")
 
 
 def test_the_last_line_has_the_sums():
     expected = "END, 300 steps reached: step 300, 40 games with 1500 positions in 2.5 min"
-    assert describe_end({**PROGRESS, "done": "300 steps"}) == expected
+    assert describe_end(PROGRESS) == expected
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_the_trainer_ends_with_a_model_after_its_steps_and_the_same_command_make
     wanted = open_run(run.root, options=["budget.steps=3"])
     run_trainer(wanted, device="cpu", stop=threading.Event())
     assert [name.step for name in list_models(run.models)] == [3]
-    assert read_done(wanted) == read_end(run) == "3 steps"
+    assert read_done(wanted) == "3 steps"
     assert read_done(open_run(run.root, options=["budget.steps=4"])) == ""
     run_trainer(open_run(run.root, options=["budget.steps=4"]), device="cpu", stop=threading.Event())
     assert [name.step for name in list_models(run.models)] == [4, 3]
@@ -185,14 +186,14 @@ def test_what_the_trainer_reaches_ends_every_process_of_the_run(run: Run):
     assert read_done(open_run(run.root, options=["budget.steps=4"])) == ""
     assert read_done(open_run(run.root, options=["budget.steps=2"])) == "2 steps"
     run_worker(run, name="w0", stop=threading.Event(), incarnation="0" * 8)
-    assert read_heartbeat(run.workers / "w0.00000000.json")["games"] == 0
+    assert fields_of(run.workers / "w0.00000000.json")["games"] == 0
 
 
 def test_who_goes_on_after_the_budget_is_told_which_budget_holds(run: Run):
     text = (run.root / "run.toml").read_text()
     (run.root / "run.toml").write_text(text.replace("[budget]", "[budget]\ngames = 7"))
-    beat = {"done": "7 games", "games": 7, "positions": 90}
-    assert how_to_continue(open_run(run.root), {}) == ""
+    beat = Progress(done="7 games", games=7, positions=90)
+    assert how_to_continue(open_run(run.root), None) == ""
     instead = "with a larger --games than that of run.toml, or without it: -o budget.games=none"
     assert how_to_continue(open_run(run.root, options=["budget.positions=900"]), beat) == instead
     assert how_to_continue(open_run(run.root, options=["budget.games=7"]), beat) == "with a larger budget"
@@ -203,7 +204,7 @@ def test_a_worker_plays_on_for_a_larger_budget_of_its_own(run: Run):
     done = {"role": TRAINER, "state": "stopped", "step": 3, "done": "3 steps"}
     Heartbeat(run.workers / f"{TRAINER}.json").beat(done)
     with playing(open_run(run.root, options=["budget.steps=4"]), name="w1", incarnation="0" * 8) as until:
-        until(lambda: number(read_heartbeat(run.workers / "w1.00000000.json") or {}, "games"))
+        until(lambda: fields_of(run.workers / "w1.00000000.json").get("games"))
 
 
 def test_wait_ends_with_0_when_the_training_is_over_and_with_3_when_nothing_runs(

@@ -9,9 +9,9 @@ import pytest
 from plyzero.errors import UserError
 from plyzero.ops.status import snapshot
 from plyzero.run.directory import Run
-from plyzero.run.liveness import LivenessMonitor
-from plyzero.run.metrics import read_heartbeat, read_lines
-from plyzero.run.models import best_model, publish_model
+from plyzero.run.events import best_model, read_heartbeat, read_lines
+from plyzero.run.models import publish_model
+from plyzero.run.view import RunView
 from tests.helpers.fuzz import ODD, TRAINER, WORKER, look
 from tests.helpers.hostile import NOT_JSON, at_most, put
 
@@ -38,9 +38,9 @@ def test_a_heartbeat_that_is_none_is_passed_over(tmp_path: Path, run: Run, conte
     path = put(run.workers, "trainer.json", content)
     with at_most(megabytes=32):
         assert read_heartbeat(path) is None
-        monitor = LivenessMonitor(run)
-        monitor.refresh()
-        assert [each["name"] for each in snapshot(run, monitor)["processes"]] == ["w9.00000009"]
+        view = RunView(run)
+        view.refresh()
+        assert [each["name"] for each in snapshot(view)["processes"]] == ["w9.00000009"]
 
 
 @pytest.mark.parametrize("content", GARBAGE, ids=lambda content: f"{content[:10]!r}-{len(content)}")

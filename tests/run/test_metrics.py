@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from plyzero.run import metrics
-from plyzero.run.metrics import LINE_SECONDS, EventFile, NewLines, SparseLines, append_line, last_line, read_lines
+from plyzero.run import events, metrics
+from plyzero.run.events import NewLines, last_line, read_lines
+from plyzero.run.metrics import LINE_SECONDS, EventFile, SparseLines, append_line
 from tests.helpers.clock import Clock
 
 
 def test_new_lines_are_read_once_whatever_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(metrics, "PART_BYTES", 200)
+    monkeypatch.setattr(events, "PART_BYTES", 200)
     path = tmp_path / "x.jsonl"
     path.write_text('{"a": 1}\n{"b": "' + 1000 * "x" + '"}\n{"c": 1}\n')
     assert list(NewLines(path).read()) == [{"a": 1}, {"c": 1}]  # of a line that is too long nothing
@@ -27,7 +28,7 @@ def test_new_lines_are_read_once_whatever_their_number(tmp_path: Path, monkeypat
 
 
 def test_after_an_error_reading_goes_on_behind_the_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path, original, errors = tmp_path / "x.jsonl", metrics.read_part, iter([None, OSError(errno.EIO, "broken")])
+    path, original, errors = tmp_path / "x.jsonl", events.read_part, iter([None, OSError(errno.EIO, "broken")])
     for number in range(20):
         append_line(path, {"number": number})
 
@@ -36,8 +37,8 @@ def test_after_an_error_reading_goes_on_behind_the_last_line(tmp_path: Path, mon
             raise error
         return original(*arguments, **more)
 
-    monkeypatch.setattr(metrics, "PART_BYTES", 200)
-    monkeypatch.setattr(metrics, "read_part", fail)
+    monkeypatch.setattr(events, "PART_BYTES", 200)
+    monkeypatch.setattr(events, "read_part", fail)
     new, read = NewLines(path), list[int]()
     with pytest.raises(OSError, match="broken"):
         read.extend(line["number"] for line in new.read())
@@ -47,9 +48,9 @@ def test_after_an_error_reading_goes_on_behind_the_last_line(tmp_path: Path, mon
 
 
 def test_the_last_line_is_read_without_those_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path, sizes, original = tmp_path / "x.jsonl", list[int](), metrics.read_part
-    monkeypatch.setattr(metrics, "read_part", lambda *a, **k: [part := original(*a, **k), sizes.append(len(part))][0])
-    monkeypatch.setattr(metrics, "PART_BYTES", 200)
+    path, sizes, original = tmp_path / "x.jsonl", list[int](), events.read_part
+    monkeypatch.setattr(events, "read_part", lambda *a, **k: [part := original(*a, **k), sizes.append(len(part))][0])
+    monkeypatch.setattr(events, "PART_BYTES", 200)
     assert last_line(tmp_path / "none" / "x.jsonl") is last_line(path) is None
     for number in range(1000):
         append_line(path, {"number": number})

@@ -38,10 +38,10 @@ from plyzero.run import adoption, journals
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run, create_run
 from plyzero.run.journals import FRAME, MAGIC, Journal, list_journals
-from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS, by_beats
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.records import Games, JournalName
 from plyzero.run.segments import SegmentName, list_segments, write_segment
+from plyzero.run.view import GONE_SECONDS, STALLED_SECONDS, by_beats
 from plyzero.selfplay import replay_writer
 from plyzero.selfplay.replay_writer import ReplayWriter
 from plyzero.trainer.replay_reader import GAP_SECONDS, ReplayReader
@@ -196,7 +196,7 @@ class Trainer(Process):
 
     def maintain(self) -> None:
         self.adoption.adopt()
-        self.retention.monitor.refresh()
+        self.retention.view.refresh()
         self.retention.prune_for_states()
 
 

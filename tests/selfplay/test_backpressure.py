@@ -179,7 +179,7 @@ def test_an_unreadable_volume_pauses_a_new_worker_and_no_other(
     run, writer, running = parts(tmp_path, Clock())
     with monkeypatch.context() as patch:
         patch.setattr("plyzero.selfplay.backpressure.free_room", failing(errno.EIO))
-        patch.setattr("plyzero.selfplay.backpressure.list_segments", failing(errno.EIO))
+        patch.setattr("plyzero.selfplay.backpressure.bootstrap_positions", failing(errno.EIO))
         new = Backpressure(run, writer)
         for _ in range(3):
             new.refresh()

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from plyzero.games.tic_tac_toe import TicTacToe
-from plyzero.run.metrics import read_heartbeat
 from plyzero.run.records import BY_RULE, RESIGNED, Games, find_valid
 from plyzero.run.replay import find_disagreement
 from plyzero.settings import SelfplaySettings, Settings, TrainerSettings
 from plyzero.trainer.targets import value_targets
+from tests.helpers.beats import fields_of
 from tests.helpers.learning import add_model
 from tests.helpers.runs import bytes_of, games_by_seed, games_of, playing, small_run
 from tests.helpers.toys import Hashed, Plain
@@ -97,7 +97,7 @@ def test_a_worker_reports_its_resignations(tmp_path):
     run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.resign_below=0.49", "selfplay.seal_positions=30")
     add_model(run)
     with playing(run, incarnation="00000001") as until:
-        until(lambda: (read_heartbeat(run.workers / "w0.00000001.json") or {}).get("resigned_games", 0) > 20)
-    beat, games = read_heartbeat(run.workers / "w0.00000001.json"), games_of(run)
+        until(lambda: fields_of(run.workers / "w0.00000001.json").get("resigned_games", 0) > 20)
+    beat, games = fields_of(run.workers / "w0.00000001.json"), games_of(run)
     assert beat["resigned_games"] == (games.games["end"] == RESIGNED).sum()
     assert beat["false_resignations"] <= beat["tested_resignations"]

@@ -22,7 +22,7 @@ from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.rules.notation import action_names
 from plyzero.run import adoption
 from plyzero.run.directory import Run
-from plyzero.run.metrics import read_heartbeat, read_heartbeats, read_lines
+from plyzero.run.events import read_heartbeats, read_lines
 from plyzero.run.records import BY_RULE, TRUNCATED, Games
 from plyzero.run.replay import find_disagreement
 from plyzero.run.segments import list_segments
@@ -35,6 +35,7 @@ from plyzero.selfplay.replay_writer import ReplayWriter
 from plyzero.selfplay.step import sample_index, temperature
 from plyzero.selfplay.worker import game_seeds, run_worker
 from plyzero.settings import SelfplaySettings, Settings
+from tests.helpers.beats import fields_of
 from tests.helpers.buckets import new_prefix
 from tests.helpers.inference import finished
 from tests.helpers.journals import leave
@@ -105,7 +106,7 @@ def test_the_bootstrap_is_bounded(bootstrap):
 def test_a_worker_that_ends_has_written_what_it_did(run: Run):
     play_bootstrap(run, incarnation="00000001")
     (line,) = read_lines(run.metrics / "worker-w0.00000001.jsonl")
-    beat = read_heartbeat(run.workers / "w0.00000001.json")
+    beat = fields_of(run.workers / "w0.00000001.json")
     assert line["positions"] == sum(name.positions for name in list_segments(run.segments))
     assert line["evaluations"] > 200
     assert 0 <= line["network_seconds"] < line["seconds"]
@@ -266,7 +267,7 @@ def test_a_worker_seals_the_journal_of_a_killed_one_in_a_bucket(tmp_path: Path, 
     assert len(found.games) == len(set(found.games["id"])) > 2
     assert list(run.journals.iterdir()) == []
     assert "w0.00000001" not in read_heartbeats(run.workers)
-    assert {beat["state"] for beat in read_heartbeats(run.workers).values()} == {"stopped"}
+    assert {beat.state for beat in read_heartbeats(run.workers).values()} == {"stopped"}
 
 
 def test_a_worker_whose_heartbeat_thread_ends_ends_too(run: Run, monkeypatch: pytest.MonkeyPatch):
@@ -284,7 +285,7 @@ def test_a_worker_has_a_heartbeat_while_it_compiles(run: Run, monkeypatch: pytes
 
     def compile_slowly(*_: object) -> None:
         while not seen:
-            seen.extend(beat["state"] for beat in read_heartbeats(run.workers).values())
+            seen.extend(beat.state for beat in read_heartbeats(run.workers).values())
         raise InterruptedError
 
     monkeypatch.setattr("plyzero.selfplay.worker.EvaluatedGames", compile_slowly)

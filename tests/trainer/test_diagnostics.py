@@ -13,7 +13,7 @@ from plyzero.games.connect_four import ConnectFour
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import DRAW, Game
 from plyzero.run.directory import Run
-from plyzero.run.metrics import read_lines
+from plyzero.run.events import read_lines
 from plyzero.run.segments import SegmentName
 from plyzero.settings import TrainerSettings
 from plyzero.trainer.diagnosis import guard

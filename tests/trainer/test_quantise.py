@@ -17,7 +17,7 @@ from plyzero.play import bundled_bots
 from plyzero.rules.catalog import load_game
 from plyzero.run import models
 from plyzero.run.directory import Run
-from plyzero.run.metrics import read_lines
+from plyzero.run.events import read_lines
 from plyzero.run.models import ModelName, list_models, publish_model
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from plyzero.settings import NetworkSettings
@@ -197,7 +197,7 @@ def test_forms_are_removed_after_their_models(tmp_path: Path, forms: Forms, cloc
         publish(run, forms, step)
     retention = Retention(run, clock=clock)
     for _ in range(3):
-        retention.monitor.refresh()
+        retention.view.refresh()
         retention.prune(covered={}, window=[])
         assert {(1, name.step) for name in list_models(run.models)} <= models_of_forms(run)
         clock.now += 10**6

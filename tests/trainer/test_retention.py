@@ -14,11 +14,11 @@ from plyzero.files import Room
 from plyzero.ops.verify import restore
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal
-from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS
 from plyzero.run.metrics import Heartbeat, append_line
 from plyzero.run.models import ModelName, list_models
 from plyzero.run.records import JournalName
 from plyzero.run.segments import SegmentName, list_segments
+from plyzero.run.view import GONE_SECONDS, STALLED_SECONDS
 from plyzero.trainer.loop import Trainer
 from plyzero.trainer.retention import Retention
 from plyzero.trainer.state import NUM_STATES, load_state
@@ -124,7 +124,7 @@ def prune(retention: Retention, clock: Clock | None = None, seconds: float = 0) 
     """Prune once, `seconds` later by the clock."""
     if clock is not None:
         clock.now += seconds
-    retention.monitor.refresh()
+    retention.view.refresh()
     retention.prune(covered={}, window=[])
 
 
@@ -417,7 +417,7 @@ def test_a_file_that_stays_stops_no_other(tmp_path: Path, clock: Clock, caplog: 
     (run.workers / ".tmp-old").touch()
     retention = Retention(run, clock=clock)
     for _ in range(3):
-        retention.monitor.refresh()
+        retention.view.refresh()
         retention.prune(covered=EVERYTHING, window=[])
         clock.now += GONE_SECONDS
     assert left(run) == of(A, 0)
@@ -435,7 +435,7 @@ def test_a_step_of_retention_that_fails_is_a_warning_and_stops_no_other(
     models(run, (1, 2, 3))
     monkeypatch.setattr("plyzero.trainer.retention.free_room", failing(errno.EIO))
     monkeypatch.setattr("plyzero.trainer.retention.list_journals", failing(errno.EIO))
-    monkeypatch.setattr("plyzero.run.models.read_lines", failing(errno.EIO))
+    monkeypatch.setattr("plyzero.run.events.read_lines", failing(errno.EIO))
     prune(Retention(run, clock=clock))
     assert steps(run) == [1, 3]  # the first and the last
     assert "replay cannot be pruned: Input/output error" in caplog.text

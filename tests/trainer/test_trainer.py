@@ -23,7 +23,8 @@ from plyzero.files import read_file, write_file
 from plyzero.network.model_loader import load_newest
 from plyzero.network.onnx_network import Network, run_on_cpu
 from plyzero.run.directory import Run, open_run
-from plyzero.run.metrics import Heartbeat, read_heartbeat, read_lines
+from plyzero.run.events import read_lines
+from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
@@ -33,6 +34,7 @@ from plyzero.trainer.loop import Trainer, run_trainer
 from plyzero.trainer.loss import loss
 from plyzero.trainer.network import GlobalPooling, PlanesPolicy, ResidualNetwork
 from plyzero.trainer.state import NUM_STATES, load_state
+from tests.helpers.beats import fields_of
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.learning import training
@@ -391,7 +393,7 @@ def test_the_first_model_is_published_when_the_bootstrap_is_learned(run: Run):
     assert line["policy_loss"] > 0
     (events,) = (run.tensorboard / "trainer").iterdir()
     assert struct.pack("<f", line["policy_loss"]) in events.read_bytes()
-    beat = read_heartbeat(run.workers / "trainer.json") or {}
+    beat = fields_of(run.workers / "trainer.json")
     names = list(list_segments(run.segments))
     assert (beat["state"], beat["cursor"]) == ("stopped", {"00000001": len(names)})
     assert beat["games"] == sum(name.games for name in names)
@@ -415,7 +417,7 @@ def test_a_trainer_beats_while_it_resumes(run: Run, monkeypatch: pytest.MonkeyPa
 
     def resume(trainer: Trainer) -> None:
         while seen[-1]["state"] != "starting":
-            seen.append(read_heartbeat(path) or {"state": ""})
+            seen.append(fields_of(path) or {"state": ""})
 
     caplog.set_level("INFO")
     monkeypatch.setattr(Trainer, "_resume", resume)

@@ -9,9 +9,8 @@ from plyzero.errors import ModelRefusedError
 from plyzero.kits.arena.entrants import Entrant, model_file
 from plyzero.kits.arena.ladder import MODELS, read_table
 from plyzero.run.directory import RunDirectory
-from plyzero.run.liveness import ALIVE, watch_run
-from plyzero.run.metrics import TRAINER
 from plyzero.run.models import list_models, read_model, read_model_file
+from plyzero.run.view import watch_run
 
 
 class Checkpoints:
@@ -52,9 +51,8 @@ class Checkpoints:
 
     def more_may_come(self) -> bool:
         """Return whether a process of the run is alive, or no trainer has started yet."""
-        monitor = watch_run(self._run)
-        is_alive = any(monitor.liveness(name) in ALIVE for name in monitor.heartbeats)
-        return is_alive or TRAINER not in monitor.heartbeats
+        view = watch_run(self._run)
+        return bool(view.alive()) or view.trainer is None
 
     def _add(self, step: int, content: bytes) -> None:
         self.entrants.append(Entrant.of_network(f"step {step}", content, self._limits, step=step))

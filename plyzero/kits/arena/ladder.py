@@ -25,7 +25,8 @@ from plyzero import files
 from plyzero.errors import UserError, shown
 from plyzero.play.ratings import Floats, Games, Ratings, bootstrap, next_pairs, rate
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.metrics import append_line, read_lines
+from plyzero.run.events import read_lines
+from plyzero.run.metrics import append_line
 from plyzero.volume_errors import UnreadableError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from plyzero.ops.failures import describe_log
 from plyzero.ops.local_processes import STOP_SECONDS
 from plyzero.ops.processes import stop_on_signals
 from plyzero.ops.summary import summarize_files
-from plyzero.ops.supervisor import Messages, RunView
+from plyzero.ops.supervisor import Messages, Observer
 from plyzero.run.budget import read_done
 from plyzero.run.directory import Run
 
@@ -87,7 +87,7 @@ class Watch:
         self._on_line = on_line
         self._began = time.monotonic()
         self._messages = Messages(self._report_line)
-        self._view = RunView(run, began=self._began, notify=self._messages)
+        self._observer = Observer(run, began=self._began, notify=self._messages)
         self._questions: dict[Any, str] = {}  # reference to an answer that has not come yet -> name
         self._reports: dict[str, Report] = {}  # the newest ones
         self._absent: set[str] = set(actors)  # actors that have not answered since they were started, or have died
@@ -140,13 +140,13 @@ class Watch:
         if time.monotonic() < self._next_progress:
             return
         self._next_progress = time.monotonic() + 10.0
-        if not self._messages.unless_error(self._view.refresh):
+        if not self._messages.unless_error(self._observer.refresh):
             return
         if (lines := self._messages.unless_error(lambda: summarize_files(self._run))) and lines[0] != self._reached:
             self._reached = lines[0]
             self._report_line(self._reached)
         absent = f"Ray starts {', '.join(sorted(self._absent))}" if self._absent else ""
-        self._report_line(", ".join(filter(None, [absent, self._view.describe([], rating=None)])))
+        self._report_line(", ".join(filter(None, [absent, self._observer.describe([], rating=None)])))
 
     def stop(self) -> None:
         """Stop all processes and wait until they have ended, for STOP_SECONDS at most."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 import uuid
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Final, TypedDict
@@ -18,9 +18,8 @@ from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
 from plyzero.kits.arena.ladder import LADDER, TABLE, read_table
 from plyzero.play.ratings import MatchResult
-from plyzero.run.directory import RunDirectory
-from plyzero.run.metrics import NewLines, figure
-from plyzero.run.models import model_of, parse_scores
+from plyzero.run.events import RATINGS, NewLines, TrainerLine, WorkerLine, figure, parse_scores, words_of
+from plyzero.run.view import RunView
 from plyzero.volume_errors import FileErrors
 
 MAX_POINTS: Final = 2000
@@ -46,9 +45,6 @@ WORKER: Final = ("time", "step", "positions_per_second", "network_share", "waite
 
 MAX_WORKERS: Final = 8
 """Number of workers, those that wrote last, whose curves are shown."""
-
-SUMS: Final = ("seconds", "positions", "network_seconds", "waited_seconds")
-"""Fields of a worker's lines that the last three of these columns are made of."""
 
 Curve = dict[str, list[float | None]]
 """Columns of one length by name; None where a number is missing."""
@@ -118,14 +114,13 @@ class Columns:
 
 
 class RunSeries:
-    """Reads the metrics of a run, every line once."""
+    """The metrics of a run as curves; every line is read once."""
 
-    def __init__(self, run: RunDirectory) -> None:
-        self._run = run
+    def __init__(self, view: RunView) -> None:
+        self._run, self._lines = view.run, view.lines
         self._reader = uuid.uuid4().hex[:8]
         self._files: dict[Path, NewLines] = {}
         self._file_errors = FileErrors()
-        self._seconds: dict[Path, float] = {}
         self._next = 0
         self._learning = Columns(LEARNING)
         self._ratings: dict[str, Columns] = {}
@@ -138,9 +133,9 @@ class RunSeries:
 
     def refresh(self) -> None:
         """Read the lines that are new."""
-        for path in sorted(self._run.metrics.glob("trainer-*.jsonl")):
-            self._read(path, partial(self._add_learning, path))
-        self._read(self._run.metrics / "rating.jsonl", self._add_rating)
+        for line in self._lines.read(self._skipping):
+            self._add_learning(line)
+        self._read(self._run.metrics / RATINGS, self._add_rating)
         newest = sorted(self._run.metrics.glob("worker-*.jsonl"), key=modified_at)[-MAX_WORKERS:]
         for path in self._workers.keys() - newest:
             del self._files[path]  # if its worker writes again, its curve is read anew
@@ -173,43 +168,46 @@ class RunSeries:
         """The newest warnings of the trainer, the newest last."""
         return list(self._warnings.values())
 
-    def trained_seconds(self, now: float | None) -> float:
-        """Return the seconds that all starts of the trainer have worked; `now`: `seconds` of its heartbeat, if any."""
-        *before, last = [*self._seconds.values()] or [0.0]
-        return sum(before) + (last if now is None else now if now >= last else last + now)
+    def _skipping(self, path: Path) -> AbstractContextManager[None]:
+        """While one file cannot be read, the others still are."""
+        return self._file_errors.skipping(path, "is not shown")
 
     def _read(self, path: Path, add: Callable[[dict[str, object]], None]) -> None:
-        """Add every line of a file that is new. While one file cannot be read, the others still are."""
-        with self._file_errors.skipping(path, "is not shown"):
+        """Add every line of a file that is new."""
+        with self._skipping(path):
             for line in self._files.setdefault(path, NewLines(path)).read():
                 add(line)
 
     def _add_worker(self, curve: _WorkerCurve, line: dict[str, object]) -> None:
         self._next += curve.add(line, number=self._next)
 
-    def _add_learning(self, path: Path, line: dict[str, object]) -> None:
-        row = {name: figure(line, name) for name in LEARNING}
+    def _add_learning(self, line: TrainerLine) -> None:
+        row = line.figures(LEARNING)
         if row["step"] is None or row["time"] is None or row["games"] is None:
             return  # not a line that the trainer writes
         self._learning.add(self._next, row)
         self._next += 1
-        self._seconds[path] = figure(line, "seconds") or 0.0
-        if model := model_of(line):
-            self._games_read[model.fence, model.step] = row["games"]
-            self._published[model.step] = {"time": row["time"], "games": row["games"]}
-        if isinstance(text := line.get("warning"), str):
+        if model := line.model:
+            self._games_read[model.fence, model.step] = line.games
+            self._published[model.step] = {"time": line.time, "games": line.games}
+        if line.warning is not None:
+            text = plain(line.warning, 600)
             words = words_of(text)
             self._warnings.pop(words, None)
-            self._warnings[words] = {"text": plain(text, 600), "step": row["step"]}
+            self._warnings[words] = {"text": text, "step": line.step}
             if len(self._warnings) > 20:
                 self._warnings.pop(next(iter(self._warnings)))
 
     def _add_rating(self, line: dict[str, object]) -> None:
-        measured, time = parse_scores(line), figure(line, "time")
-        if measured is None or time is None:
+        measured = parse_scores(line)
+        if measured is None or measured.time is None:
             return
         model = measured.model
-        about = {"step": float(model.step), "time": time, "games": self._games_read.get((model.fence, model.step))}
+        about = {
+            "step": float(model.step),
+            "time": measured.time,
+            "games": self._games_read.get((model.fence, model.step)),
+        }
         for opponent, counts in measured.counts.items():
             name, result = plain(opponent, 80), MatchResult(*counts)
             if name not in self._ratings and len(self._ratings) == MAX_OPPONENTS:
@@ -252,24 +250,24 @@ class _WorkerCurve:
 
     def __init__(self, path: Path) -> None:
         self.name, self.columns = plain(path.stem.removeprefix("worker-"), 80), Columns(WORKER)
-        self._before = dict.fromkeys(SUMS, 0.0)
+        self._before = WorkerLine()
 
     def add(self, line: dict[str, object], *, number: int) -> bool:
         """Add a line as the row `number`. Return False if it is not one that a worker writes."""
-        sums, time = {key: figure(line, key) or 0.0 for key in SUMS}, figure(line, "time")
-        grown = {key: sums[key] - self._before[key] for key in SUMS}
-        if time is None or grown["seconds"] <= 0:
+        now, before = WorkerLine.parse(line), self._before
+        seconds = now.seconds - before.seconds
+        if now.time is None or seconds <= 0:
             return False
-        model = model_of(line)
-        shares = {column: grown[key] / grown["seconds"] for key, column in zip(SUMS[1:], WORKER[2:], strict=True)}
-        self.columns.add(number, {"time": time, "step": model.step if model else None, **shares})
-        self._before = sums
+        row = {
+            "time": now.time,
+            "step": now.model.step if now.model else None,
+            "positions_per_second": (now.positions - before.positions) / seconds,
+            "network_share": (now.network_seconds - before.network_seconds) / seconds,
+            "waited_share": (now.waited_seconds - before.waited_seconds) / seconds,
+        }
+        self.columns.add(number, row)
+        self._before = now
         return True
-
-
-def words_of(warning: str) -> str:
-    """Return a warning without its numbers; where only these differ, it is the same one."""
-    return re.sub(r"\d+", "", plain(warning, 600))
 
 
 def _jsonable(value: float) -> float | None:

@@ -25,9 +25,9 @@ IMPORT: Final = re.compile(r'^import ?(\w+)? ?(?:\{(.*?)\})? ?from ?"/static/(.*
 
 def make_report(run: RunDirectory) -> str:
     """Return the dashboard of `run` as an HTML file. Takes seconds: it watches which processes are alive."""
-    from plyzero.kits.web.run_state import RunView  # it loads the store, which the page of a game does not need
+    from plyzero.kits.web.run_state import Dashboard  # it loads the store, which the page of a game does not need
 
-    view = RunView(run, at_once=True)
+    view = Dashboard(run, at_once=True)
     return inlined(
         "run.html",
         {"made": round(time.time()), "state": view.state(), "series": view.series(0), "games": view.games(50)},

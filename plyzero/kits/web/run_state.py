@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Final
 
 from plyzero.errors import UserError, plain
-from plyzero.kits.web.curves import RunSeries, words_of
+from plyzero.kits.web.curves import RunSeries
 from plyzero.kits.web.run_games import NewestGames
-from plyzero.ops.status import Process, Snapshot, snapshot
+from plyzero.ops.status import Snapshot, snapshot
 from plyzero.run.budget import measured_opponents
 from plyzero.run.directory import RunDirectory, read_run
-from plyzero.run.liveness import ALIVE, LivenessMonitor, watch_run
-from plyzero.run.metrics import TRAINER, Rate, figure
-from plyzero.run.models import ModelName, model_of
+from plyzero.run.events import figure, words_of
+from plyzero.run.metrics import TRAINER, Rate
+from plyzero.run.models import ModelName
+from plyzero.run.view import ALIVE, Process, RunView, watch_run
 from plyzero.volume_errors import explain
 
 VERSION: Final = 1
@@ -26,8 +27,11 @@ VERSION: Final = 1
 REFRESH_SECONDS: Final = 2.0
 """Time for which an answer is reused."""
 
+SHOWN: Final = ("seconds", "waited_seconds", "games", "positions", "evaluations", "trained_per_second", "window")
+"""Numbers in a heartbeat that are shown of every process."""
 
-class RunView:
+
+class Dashboard:
     """A run as JSON objects. Safe for several threads; nothing is read more often than every REFRESH_SECONDS."""
 
     def __init__(
@@ -81,79 +85,82 @@ class _Watched:
 
     def __init__(self, run: RunDirectory, clock: Callable[[], float], *, at_once: bool) -> None:
         self.run, self._clock = run, clock
-        self.series, self.games = RunSeries(run), NewestGames(run)
-        self._monitor = watch_run(run) if at_once else LivenessMonitor(run, clock=clock)
+        self._view = watch_run(run) if at_once else RunView(run, clock=clock)
+        self.series, self.games = RunSeries(self._view), NewestGames(run)
         self._rates: dict[tuple[str, str], tuple[float, Rate]] = {}
 
     def state(self) -> dict[str, object]:
         """Return the state of the run."""
-        self._monitor.refresh()
+        view = self._view
+        view.refresh()
         self.series.refresh()
-        found = snapshot(self.run, self._monitor)
+        found = snapshot(view)
         newest = ModelName.parse(found["models"]["newest"] or "")
-        processes = [self._process(each, newest) for each in _listed(found["processes"])]
+        processes = [self._process(each, newest) for each in _listed(view.processes())]
         speeds = [figure(each, "positions_per_second") or 0.0 for each in processes if each["life"] in ALIVE]
-        trainer: Mapping[str, object] = self._monitor.heartbeats.get(TRAINER) or {}
-        row, ratio = self.series.newest, self.run.settings.trainer.replay_ratio
-        warnings, step = found["warnings"], figure(trainer, "step") if "step" in trainer else row.get("step")
-        judged_from = math.ceil(self.run.settings.trainer.mature_steps)
-        now = {words_of(each["text"]) for each in warnings}
+        trainer = view.trainer.figures(("step", "seconds", "replay_ratio")) if view.trainer else {}
+        row = self.series.newest
+        reached = trainer if view.trainer and "step" in view.trainer.fields else row
+        warnings, now = found["warnings"], {words_of(each["text"]) for each in found["warnings"]}
         return {
             **{key: found.get(key) for key in ("game", "summary", "replay", "waiting", "balance", "models", "disk")},
             "ended": found["workers"]["ended"],
-            "waits_for": self._waits_for(found),
-            "seconds": self.series.trained_seconds(figure(trainer, "seconds")),
-            "step": step,
+            "waits_for": self._waits_for(found, is_running=bool(view.alive())),
+            "seconds": view.lines.seconds(trainer.get("seconds")),
+            "step": reached.get("step"),
             "limit": describe_limit(found),
-            "judged_from": judged_from,
+            "judged_from": math.ceil(self.run.settings.trainer.mature_steps),
             "games": found["replay"]["read_games"] or row.get("games"),
             "positions_per_second": sum(speeds),
-            "replay_ratio": figure(trainer, "replay_ratio") if "step" in trainer else row.get("replay_ratio"),
-            "replay_ratio_wanted": ratio,
+            "replay_ratio": reached.get("replay_ratio"),
+            "replay_ratio_wanted": self.run.settings.trainer.replay_ratio,
             "processes": processes,
             "warnings": warnings,
             "earlier_warnings": [each for each in self.series.warnings[::-1] if words_of(each["text"]) not in now],
             "settings": self._settings(),
         }
 
-    def _process(self, beat: Process, newest: ModelName | None) -> dict[str, object]:
-        alive = beat["life"] in ALIVE
-        figures = "seconds", "waited_seconds", "games", "positions", "evaluations", "trained_per_second", "window"
-        shown = {
-            **{key: beat.get(key) for key in ("name", "role", "life", "silent_seconds", "state", "host")},
-            **{key: figure(beat, key) for key in figures},
+    def _process(self, process: Process, newest: ModelName | None) -> dict[str, object]:
+        beat, is_alive = process.beat, process.life in ALIVE
+        shown: dict[str, object] = {
+            "name": process.name,
+            "role": beat.role,
+            "life": process.life,
+            "silent_seconds": process.silent_seconds,
+            "state": beat.state,
+            "host": beat.host,
+            **beat.figures(SHOWN),
         }
-        if beat["role"] != "selfplay":
+        if beat.role != "selfplay":
             return shown
-        shown["positions_per_second"] = self._rate(beat, "positions", alive=alive)
-        shown["evaluations_per_second"] = self._rate(beat, "evaluations", alive=alive)
-        shown["network_share"] = self._rate(beat, "network_seconds", alive=alive)
-        if model := model_of(beat):
-            shown["model_step"] = model.step
-            shown["steps_behind"] = max(0, newest.step - model.step) if newest and alive else None
+        shown["positions_per_second"] = self._rate(process, "positions")
+        shown["evaluations_per_second"] = self._rate(process, "evaluations")
+        shown["network_share"] = self._rate(process, "network_seconds")
+        if beat.model:
+            shown["model_step"] = beat.model.step
+            shown["steps_behind"] = max(0, newest.step - beat.model.step) if newest and is_alive else None
         return shown
 
-    def _rate(self, beat: Process, key: str, *, alive: bool) -> float | None:
+    def _rate(self, process: Process, key: str) -> float | None:
         """Return the growth of a count of a process per second: in the last minute, or since its start if it ended.
 
         Of one that has been seen for less than 4 seconds it is also the mean since its start.
         """
-        count, seconds, now = figure(beat, key), figure(beat, "seconds"), self._clock()
+        count, seconds, now = figure(process.beat.fields, key), process.beat.seconds, self._clock()
         if count is None or not seconds:
             return None
-        if not alive:
-            self._rates.pop((beat["name"], key), None)
+        if process.life not in ALIVE:
+            self._rates.pop((process.name, key), None)
             return round(count / seconds, 4)
-        since, rate = self._rates.setdefault((beat["name"], key), (now, Rate()))
+        since, rate = self._rates.setdefault((process.name, key), (now, Rate()))
         measured = rate.per_second(count, now)
         return round(measured if now - since >= 4 else count / seconds, 4)
 
-    def _waits_for(self, found: Snapshot) -> str | None:
+    def _waits_for(self, found: Snapshot, *, is_running: bool) -> str | None:
         """Return why there are no curves yet, as a sentence; None if there are."""
         if self.series.newest:
             return None
-        runs = any(each["life"] in ALIVE for each in found["processes"])
-        if not runs:
+        if not is_running:
             return "nothing has been learned yet and nothing is running; plyzero train starts workers and a trainer"
         wanted, made = self.run.settings.selfplay.bootstrap_positions, found["replay"]["bootstrap_positions"]
         if made < wanted:
@@ -192,10 +199,10 @@ def describe_limit(found: Snapshot) -> str | None:
 
 def _listed(processes: list[Process]) -> list[Process]:
     """Return the processes that are listed: the trainer, the living workers, and some of those that have ended."""
-    alive = [each for each in processes if each["life"] in ALIVE]
-    ended = [each for each in processes if each["life"] not in ALIVE]
+    alive = [each for each in processes if each.life in ALIVE]
+    ended = [each for each in processes if each.life not in ALIVE]
     chosen = alive[:200] + ended[-20:]
-    return sorted(chosen, key=lambda each: (each["role"] != TRAINER, each["life"] not in ALIVE, each["name"]))
+    return sorted(chosen, key=lambda each: (each.beat.role != TRAINER, each.life not in ALIVE, each.name))
 
 
 def cleaned(value: object, depth: int = 7) -> object:

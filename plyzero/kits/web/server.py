@@ -41,7 +41,7 @@ from plyzero.kits.web.play_api import (
     unfinished_position,
 )
 from plyzero.kits.web.reviews import review
-from plyzero.kits.web.run_state import RunView
+from plyzero.kits.web.run_state import Dashboard
 from plyzero.kits.web.searches import Event, Report, Searches
 from plyzero.machine import usable_cores
 from plyzero.play.players import Bot
@@ -148,7 +148,7 @@ def game_routes(
 
     others: where there is a page with all games, two levels above: returns the names of the other runs there.
     """
-    view = RunView(run) if run else None
+    view = Dashboard(run) if run else None
     warming: asyncio.Task[str] | None = None
     waits_for = "the search is being compiled"
 
@@ -255,7 +255,7 @@ def game_routes(
     ]
 
 
-def _run_routes(view: RunView, others: Callable[[], Sequence[str]]) -> list[Route]:
+def _run_routes(view: Dashboard, others: Callable[[], Sequence[str]]) -> list[Route]:
     """Return the routes of a run: its page, its state with the names of `others`, its curves and its newest games."""
 
     # Not coroutines: starlette calls them in a thread, so a slow volume does not block other requests.

@@ -17,7 +17,6 @@ from plyzero.errors import UserError
 from plyzero.kits.cluster.data_parallel import RankError, check_devices, share_of
 from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run, open_run
-from plyzero.run.metrics import read_heartbeat
 from plyzero.run.models import list_models, publish_model
 from plyzero.run.segments import list_segments
 from plyzero.settings import TrainerSettings
@@ -27,6 +26,7 @@ from plyzero.trainer.loop import Trainer
 from plyzero.trainer.loss import loss, to_device
 from plyzero.trainer.state import load_state
 from plyzero.trainer.window import Batch
+from tests.helpers.beats import fields_of
 from tests.helpers.cli import refused
 from tests.helpers.learning import training
 from tests.helpers.ranks import observe_ranks, snapshot
@@ -215,7 +215,7 @@ def test_a_killed_process_ends_the_others_and_the_ledger_is_exact(tmp_path: Path
     with running(*command) as trainer:
 
         def waits() -> bool:
-            beat = read_heartbeat(run.workers / "trainer.json") or {"pid": 0}
+            beat = fields_of(run.workers / "trainer.json") or {"pid": 0}
             return beat["pid"] == trainer.pid and beat["state"].startswith("waiting")
 
         wait_until(waits)

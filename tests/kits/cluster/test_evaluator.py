@@ -20,7 +20,8 @@ from plyzero.kits.cluster.remote_network import RemoteNetwork
 from plyzero.network import model_loader
 from plyzero.network.model_loader import ModelWatch, load_newest
 from plyzero.run.directory import Run, RunId, open_run
-from plyzero.run.metrics import TRAINER, Heartbeat, read_heartbeats
+from plyzero.run.events import read_heartbeats
+from plyzero.run.metrics import TRAINER, Heartbeat
 from plyzero.run.models import ModelName
 from plyzero.search.evaluators import EvaluationBatch
 from plyzero.selfplay.evaluated_games import EvaluatedGames
@@ -372,4 +373,4 @@ def test_an_evaluator_ends_with_its_run(run: Run, tmp_path: Path, monkeypatch: p
     run_evaluator(run, host="127.0.0.1", port=0, **batches)
     model_repository.keep_repository(run, tmp_path / "repository", **batches)
     beats = [beat for name, beat in read_heartbeats(run.workers).items() if name.startswith("evaluator.")]
-    assert [beat["state"] for beat in beats] == ["stopped"] * 2
+    assert [beat.state for beat in beats] == ["stopped"] * 2

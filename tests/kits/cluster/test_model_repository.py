@@ -17,7 +17,7 @@ from plyzero.kits.cluster.model_repository import keep_repository, publish_versi
 from plyzero.kits.cluster.wire import model_name
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run, plan_run
-from plyzero.run.metrics import read_heartbeats
+from plyzero.run.events import read_heartbeats
 from plyzero.run.models import publish_model
 from tests.helpers.buckets import new_prefix
 from tests.helpers.learning import add_model
@@ -119,8 +119,8 @@ def test_the_newest_model_of_a_run_is_the_version_with_its_step(run: Run, kept: 
 
 def heartbeat(run: Run) -> tuple[str, str]:
     [beat] = read_heartbeats(run.workers).values()
-    assert beat["role"] == "evaluator"
-    return beat["state"], (beat["model"] or "")[:16]  # at first there is none
+    assert beat.role == "evaluator"
+    return beat.state, str(beat.model or "")[:16]  # at first there is none
 
 
 def test_of_a_run_in_a_bucket_its_heartbeat_is_in_the_scratch_directory_too(tmp_path: Path):
@@ -128,7 +128,7 @@ def test_of_a_run_in_a_bucket_its_heartbeat_is_in_the_scratch_directory_too(tmp_
     stop.set()
     keep_repository(run, tmp_path / "repository", max_batch=4, wait_seconds=0, threads=1, stop=stop)
     beats = read_heartbeats(run.workers)
-    assert [beat["state"] for beat in beats.values()] == ["stopped"]
+    assert [beat.state for beat in beats.values()] == ["stopped"]
     assert read_heartbeats(run.local / "workers") == beats
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from plyzero.ops.verify import find_faults
 from plyzero.run.directory import Run
-from plyzero.run.metrics import read_heartbeats
+from plyzero.run.events import read_heartbeats
 from tests.helpers import victims
 from tests.helpers.inference import ready_run
 from tests.helpers.journals import adopt_journals
@@ -80,7 +80,7 @@ def keep_their_rate(workers: list[Worker], usual: list[int]) -> bool:
 def evaluations(run: Run) -> int:
     """Return the positions evaluated by all evaluators of a run, by their heartbeats."""
     beats = read_heartbeats(run.workers).values()
-    return sum(beat["evaluations"] for beat in beats if beat["role"] == "evaluator")
+    return sum(beat.evaluations for beat in beats if beat.role == "evaluator")
 
 
 @pytest.mark.slow

@@ -17,14 +17,14 @@ from plyzero.kits.arena.ladder import LADDER, TABLE, Limits, PairResult, open_la
 from plyzero.kits.web import curves, run_games, run_state
 from plyzero.kits.web.opponents import Opponents
 from plyzero.kits.web.run_games import NewestGames
-from plyzero.kits.web.run_state import REFRESH_SECONDS, RunView
+from plyzero.kits.web.run_state import REFRESH_SECONDS, Dashboard
 from plyzero.kits.web.server import make_app
 from plyzero.play.ratings import MatchResult, wilson_interval
 from plyzero.rules.notation import play_named
 from plyzero.run.directory import Run, read_run
-from plyzero.run.liveness import UNLOCKED_SECONDS
 from plyzero.run.metrics import Heartbeat, append_line
 from plyzero.run.models import publish_model
+from plyzero.run.view import UNLOCKED_SECONDS
 from tests.helpers.clock import Clock
 from tests.helpers.fuzz import ODD, TRAINER, WORKER
 from tests.helpers.hostile import put
@@ -53,7 +53,7 @@ def process(state: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_a_run_says_what_it_waits_for_until_there_is_a_model(run: Run, clock: Clock):
-    view = RunView(run, clock=clock)
+    view = Dashboard(run, clock=clock)
 
     def waits_for() -> str | None:
         clock.now += REFRESH_SECONDS
@@ -86,7 +86,7 @@ def test_one_sentence_says_what_limits_a_run(workers: int, suitable: int | None,
 
 
 def test_a_run_that_does_not_exist_yet_is_waited_for_and_found(tmp_path: Path, clock: Clock):
-    view = RunView(tmp_path / "r", clock=clock)
+    view = Dashboard(tmp_path / "r", clock=clock)
     assert view.state()["waits_for"].endswith("is not a run directory: it has no run.toml; make one with plyzero init")
     assert (view.series(0)["next"], view.games(50)["games"]) == (0, [])
     small_run(tmp_path / "r")
@@ -95,13 +95,13 @@ def test_a_run_that_does_not_exist_yet_is_waited_for_and_found(tmp_path: Path, c
 
 
 def test_a_volume_that_is_gone_is_a_sentence(run: Run, clock: Clock):
-    view = RunView(run, clock=clock)
+    view = Dashboard(run, clock=clock)
     shutil.rmtree(run.root)
     assert view.state()["waits_for"] == f"{run.root} cannot be read at the moment: No such file or directory"
 
 
 def test_a_curve_has_every_line_once_and_what_is_new_after_a_number(run: Run, clock: Clock):
-    view = RunView(run, clock=clock)
+    view = Dashboard(run, clock=clock)
     for step in (10, 20):
         learned(run, step, value_loss=None)
     first = view.series(0)
@@ -115,11 +115,11 @@ def test_a_curve_has_every_line_once_and_what_is_new_after_a_number(run: Run, cl
     assert more["reader"] == first["reader"]
     assert view.series(more["next"])["learning"]["step"] == []
     assert view.series(0)["learning"]["step"] == [10, 20, 30, 25]
-    assert RunView(run, clock=clock).series(0)["reader"] != first["reader"]
+    assert Dashboard(run, clock=clock).series(0)["reader"] != first["reader"]
 
 
 def test_a_line_is_read_once_it_is_complete(run: Run, clock: Clock):
-    view, path = RunView(run, clock=clock), run.metrics / "trainer-000001.jsonl"
+    view, path = Dashboard(run, clock=clock), run.metrics / "trainer-000001.jsonl"
     learned(run, 10)
     learned(run, 20)
     text = path.read_bytes()
@@ -133,7 +133,7 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends(run: Run, monkeypatch: pytes
     monkeypatch.setattr(curves, "MAX_POINTS", 7)
     for step in range(1, 101):
         learned(run, step)
-    table = RunView(run).series(0)["learning"]
+    table = Dashboard(run).series(0)["learning"]
     assert table["step"] == [1, 17, 34, 51, 67, 83, 100]
     assert {len(column) for column in table.values()} == {7}
 
@@ -142,7 +142,7 @@ def test_scores_have_the_intervals_of_a_match_and_the_games_of_their_model(run: 
     learned(run, 10)
     measured(run, 10, random=[13, 2, 5], mcts=[6, 0, 0])
     measured(run, 11, random=[0, 0, 6])
-    ratings = RunView(run).series(0)["ratings"]
+    ratings = Dashboard(run).series(0)["ratings"]
     random, low_high = ratings["random"], wilson_interval(0.7, 20)
     assert (random["step"], random["games"], random["played"]) == ([10, 11], [100, None], [20, 6])
     assert random["score"] == [0.7, 0]
@@ -159,7 +159,7 @@ def test_the_lines_of_a_worker_become_rates_between_them(run: Run, clock: Clock,
         append_line(path, {"role": "selfplay", "model": "000001-000000012-0123abcd.onnx", **counts})
         os.utime(path, (clock.now, clock.now))
 
-    view = RunView(run, clock=clock)
+    view = Dashboard(run, clock=clock)
     line(60.0, 600, 15.0)
     line(60.0, 600, 15.0)  # no time has passed: no rate
     first = view.series(0)
@@ -174,11 +174,11 @@ def test_the_lines_of_a_worker_become_rates_between_them(run: Run, clock: Clock,
     for number in (1, 2):
         clock.now += REFRESH_SECONDS
         line(60.0, 600, 15.0, number)
-    assert [*RunView(run, clock=clock).series(0)["workers"]] == ["w1.00000001", "w2.00000001"]
+    assert [*Dashboard(run, clock=clock).series(0)["workers"]] == ["w1.00000001", "w2.00000001"]
 
 
 def test_a_ladder_is_a_curve_of_checkpoints_and_levels_of_the_others(run: Run, clock: Clock):
-    view = RunView(run, clock=clock)
+    view = Dashboard(run, clock=clock)
     assert view.series(0)["ladder"] is None
     learned(run, 50, time=1000.5)
     players = [Entrant("random", "random"), Entrant("step 50", "a", step=50), Entrant("step 70", "b", step=70)]
@@ -210,7 +210,7 @@ def test_files_with_odd_values_make_json_that_a_browser_reads(run: Run, clock: C
         for value in ODD:
             put(run.workers, "w0.00000000.json", {**WORKER, key: value})
             put(run.workers, "trainer.json", {**TRAINER, "seconds": 5, key: value})
-            view = RunView(run, clock=clock)
+            view = Dashboard(run, clock=clock)
             for found in (view.state(), view.series(0)):
                 json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
     assert view.series(0)["ratings"]["?"]["played"][0] == 4
@@ -221,7 +221,7 @@ def test_a_worker_shows_its_rates_and_how_old_its_model_is(run: Run, clock: Cloc
     counts = {"model": str(first), "seconds": 100.0, "positions": 5000, "evaluations": 20_000, "network_seconds": 40.0}
     heart = Heartbeat(run.workers / "w0.0123abcd.json")
     heart.beat({"role": "selfplay", "state": "playing", **counts}, force=True)
-    view = RunView(run, clock=clock)
+    view = Dashboard(run, clock=clock)
     shown = process(view.state(), "w0.0123abcd")
     assert (shown["positions_per_second"], shown["network_share"]) == (50, 0.4)  # since its start
     assert (shown["model_step"], shown["steps_behind"], shown["life"]) == (12, 18, "ok")
@@ -237,7 +237,7 @@ def test_a_worker_shows_its_rates_and_how_old_its_model_is(run: Run, clock: Cloc
 
 def test_a_worker_that_is_killed_is_gone_and_no_longer_counts(run: Run, clock: Clock):
     beat(run, "w0.0123abcd", seconds=10.0, positions=100)
-    view = RunView(run, clock=clock)
+    view = Dashboard(run, clock=clock)
     assert view.state()["positions_per_second"] == 10
     clock.now += UNLOCKED_SECONDS  # it holds no lock
     state = view.state()
@@ -249,7 +249,7 @@ def test_the_trainer_and_the_living_are_listed_first_and_few_of_the_dead(run: Ru
         put(run.workers, f"a{number:02d}.0000000{number % 10}.json", {**WORKER, "state": "stopped"})
     beat(run, "w0.0123abcd")
     beat(run, "trainer")
-    names = [each["name"] for each in RunView(run, clock=clock).state()["processes"]]
+    names = [each["name"] for each in Dashboard(run, clock=clock).state()["processes"]]
     assert names[:2] == ["trainer", "w0.0123abcd"]
     assert len(names) == 2 + 20
 
@@ -262,7 +262,7 @@ def test_what_is_wrong_now_and_what_was_wrong_before_is_told(tmp_path: Path, clo
     learned(run, 40)
     beat(run, "trainer", warning="all 500 games look alike", read_error="no such segment")
     beat(run, "w0.0123abcd", write_error="No space left on device")
-    state = RunView(run, clock=clock).state()
+    state = Dashboard(run, clock=clock).state()
     *said, (_, last) = [(each["who"], each["text"]) for each in state["warnings"]][:4]
     assert said[:2] == [("trainer", "all 500 games look alike"), ("trainer", "no such segment")]
     assert said[2] == ("w0.0123abcd", "No space left on device")
@@ -276,13 +276,13 @@ def test_the_time_of_a_run_is_that_of_all_starts_of_its_trainer(run: Run, clock:
         learned(run, 10, fence=fence, seconds=seconds)
     if beats_at:
         beat(run, "trainer", seconds=beats_at)
-    assert RunView(run, clock=clock).state()["seconds"] == expected
+    assert Dashboard(run, clock=clock).state()["seconds"] == expected
 
 
 def test_answers_stand_for_a_while_and_are_then_made_anew(run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     snapshot = Mock(wraps=run_state.snapshot)
     monkeypatch.setattr(run_state, "snapshot", snapshot)
-    view = RunView(run, clock=clock)
+    view = Dashboard(run, clock=clock)
     for _ in range(5):
         view.state()
         view.series(0)

@@ -27,8 +27,9 @@ from plyzero.ops.child import plyzero_command
 from plyzero.play.ratings import MatchResult
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import RunDirectory, plan_run, read_run
-from plyzero.run.metrics import figure, read_lines
-from plyzero.run.models import list_models, model_of, read_model, read_scores
+from plyzero.run.events import read_scores
+from plyzero.run.models import ModelName, list_models, read_model
+from plyzero.run.view import RunView
 
 
 def train(
@@ -114,28 +115,21 @@ def curve(run: RunDirectory) -> list[dict[str, Cell]]:
     """
     results = dict(_ratings(run))
     rows: list[dict[str, Cell]] = []
-    earlier = 0.0
-    for path in sorted(run.metrics.glob("trainer-*.jsonl")):
-        seconds = 0.0
-        for line in read_lines(path):
-            seconds = figure(line, "seconds") or seconds
-            model = model_of(line)
-            if model is None:
-                continue
-            while rows and int(rows[-1]["step"] or 0) >= model.step:
-                rows.pop()
-            row: dict[str, Cell] = {"step": model.step, "seconds": round(earlier + seconds, 1)}
-            figures = {name: figure(line, name) for name in MEASURED}
-            row |= {name: int(x) if x is not None and x.is_integer() else x for name, x in figures.items()}
-            won = line.get("won")
-            shares = dict(zip(("first_won", "second_won"), won if isinstance(won, list) else (), strict=False))
-            row |= {name: figure(shares, name) for name in ("first_won", "second_won")}
-            row["drawn"] = figure(line, "drawn")
-            if result := results.get(str(model)):
-                found = (result.score, *result.interval())
-                row |= {name: round(value, 4) for name, value in zip(TRAIN_SCORES, found, strict=True)}
-            rows.append(row)
-        earlier += seconds
+    lines = RunView(run).lines
+    for line in lines.read():
+        if line.model is None:
+            continue
+        while rows and int(rows[-1]["step"] or 0) >= line.model.step:
+            rows.pop()
+        row: dict[str, Cell] = {"step": line.model.step, "seconds": round(lines.seconds(), 1)}
+        figures = line.figures(MEASURED)
+        row |= {name: int(x) if x is not None and x.is_integer() else x for name, x in figures.items()}
+        row |= dict(zip(("first_won", "second_won"), line.won, strict=True))
+        row |= line.figures(("drawn",))
+        if result := results.get(line.model):
+            found = (result.score, *result.interval())
+            row |= {name: round(value, 4) for name, value in zip(TRAIN_SCORES, found, strict=True)}
+        rows.append(row)
     return rows
 
 
@@ -151,10 +145,10 @@ def _run_train(*arguments: str) -> None:
         sys.exit(code)
 
 
-def _ratings(run: RunDirectory) -> Iterator[tuple[str, MatchResult]]:
+def _ratings(run: RunDirectory) -> Iterator[tuple[ModelName, MatchResult]]:
     """Yield each measured model with its result against the last opponent, which is the strongest."""
-    for model, counts, _ in read_scores(run.metrics):
-        yield str(model), MatchResult(*[*counts.values()][-1])
+    for found in read_scores(run.metrics):
+        yield found.model, MatchResult(*[*found.counts.values()][-1])
 
 
 def _last_score(run: RunDirectory) -> float:

@@ -1,7 +1,7 @@
-"""Which processes are alive, judged by whether the counters in their heartbeats change and whether they hold a lock.
+"""A run as its files show it: its processes, which of them are alive, and what its trainer has published.
 
-Time is measured with the clock of the observing process only; clocks of two machines and times of files are never
-compared.
+A process is alive if the counter in its heartbeat changes, or if it holds a lock. Time is measured with the clock of
+the observing process only; clocks of two machines and times of files are never compared.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Final, Literal, NamedTuple
 from plyzero.files import interval
 from plyzero.run import journals, lease
 from plyzero.run.directory import RunDirectory
-from plyzero.run.metrics import BEAT_SECONDS, TRAINER, Beat, read_heartbeats
+from plyzero.run.events import Beat, TrainerLines, read_heartbeats
+from plyzero.run.metrics import BEAT_SECONDS, TRAINER
 from plyzero.volume_errors import FileErrors
 
 Liveness = Literal["ok", "stalled", "gone", "stopped"]
@@ -33,7 +34,6 @@ UNLOCKED_SECONDS: Final = 1.5 * BEAT_SECONDS
 GONE_SECONDS: Final = 600.0
 """Time without a change after which a process is gone even if the volume does not support locks."""
 
-
 ALONE_SECONDS: Final = 30.0
 """Time without any worker after which a trainer asks whether this is the run that was meant."""
 
@@ -45,11 +45,31 @@ def by_beats(run: RunDirectory, seconds: float) -> float:
     return seconds * interval(run.workers, BEAT_SECONDS) / BEAT_SECONDS
 
 
-class LivenessMonitor:
-    """Observes the heartbeats of a run, name -> heartbeat, through repeated calls of `refresh`."""
+class Process(NamedTuple):
+    """A process of a run.
 
-    def __init__(self, run: RunDirectory, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._run, self._clock = run, clock
+    silent_seconds: time without a new heartbeat.
+    """
+
+    name: str
+    beat: Beat
+    life: Liveness
+    silent_seconds: float
+
+
+class RunView:
+    """A run as its files show it. Its processes are observed through repeated calls of `refresh`.
+
+    heartbeats: name of a process -> its newest heartbeat.
+    lines:      of the trainer.
+    """
+
+    def __init__(
+        self, run: RunDirectory, *, clock: Callable[[], float] = time.monotonic, from_now: bool = False
+    ) -> None:
+        """View `run`. from_now: `lines` has those that are written from now on."""
+        self.run, self._clock = run, clock
+        self.lines = TrainerLines(run.metrics, from_now=from_now)
         self._observed: dict[str, _Observation] = {}
         self._lock_holders: set[str] | None = set()
         self._file_errors = FileErrors(clock=clock)
@@ -57,16 +77,36 @@ class LivenessMonitor:
 
     def refresh(self) -> None:
         """Read all heartbeats and test all locks. What cannot be read at the moment stays as it was."""
-        with self._file_errors.skipping(self._run.workers, "cannot be read"):
-            self.heartbeats = read_heartbeats(self._run.workers, before=self.heartbeats)
-        with self._file_errors.skipping(self._run.journals, "cannot be read"):
+        with self._file_errors.skipping(self.run.workers, "cannot be read"):
+            self.heartbeats = read_heartbeats(self.run.workers, before=self.heartbeats)
+        with self._file_errors.skipping(self.run.journals, "cannot be read"):
             self._lock_holders = self._find_lock_holders()
         now = self._clock()
         for name, beat in self.heartbeats.items():
-            counter = (beat["pid"], beat["beats"])
+            counter = (beat.pid, beat.beats)
             before = self._observed.get(name)
             if before is None or counter != before.counter:
                 self._observed[name] = _Observation(counter, since=now, has_changed=before is not None)
+
+    @property
+    def trainer(self) -> Beat | None:
+        """The newest heartbeat of the trainer."""
+        return self.heartbeats.get(TRAINER)
+
+    @property
+    def end(self) -> str:
+        """The part of its budget with which the trainer has ended, "" if it goes on or was stopped."""
+        return self.trainer.done if self.trainer else ""
+
+    def processes(self) -> list[Process]:
+        """Return all processes, also those that have ended, by their names."""
+        return [
+            Process(name, beat, self.liveness(name), self.unchanged(name)) for name, beat in self.heartbeats.items()
+        ]
+
+    def alive(self) -> list[Process]:
+        """Return the processes that have not ended, as far as is known."""
+        return [each for each in self.processes() if each.life in ALIVE]
 
     def has_changed(self, name: str) -> bool:
         """Return whether the counter of a process was ever seen to change."""
@@ -78,19 +118,19 @@ class LivenessMonitor:
 
     def liveness(self, name: str) -> Liveness:
         """Return whether a process in `heartbeats` is alive."""
-        if self.heartbeats[name]["state"] == "stopped":
+        if self.heartbeats[name].state == "stopped":
             return "stopped"
         unchanged = self.unchanged(name)
         holds_no_lock = self._lock_holders is not None and name not in self._lock_holders
         limit = UNLOCKED_SECONDS if holds_no_lock and not self.has_changed(name) else STALLED_SECONDS
-        if unchanged < by_beats(self._run, limit):
+        if unchanged < by_beats(self.run, limit):
             return "ok"
         return "gone" if holds_no_lock or unchanged >= GONE_SECONDS else "stalled"
 
     def _find_lock_holders(self) -> set[str] | None:
         """Return the names of all processes that hold a lock of the run; None if the volume does not support locks."""
-        workers = journals.owners(self._run.journals, self._file_errors)
-        trainer = lease.is_held(self._run.trainer)
+        workers = journals.owners(self.run.journals, self._file_errors)
+        trainer = lease.is_held(self.run.trainer)
         if workers is None or trainer is None:
             return None
         return workers | ({TRAINER} if trainer else set())
@@ -109,7 +149,7 @@ class Company:
     def look(self, heartbeats: Mapping[str, Beat], *, games: int) -> None:
         """Look again. games: number of games that have been read."""
         before, self.warning = self.warning, None
-        is_alone = not games and all(beat["role"] != "selfplay" for beat in heartbeats.values())
+        is_alone = not games and all(beat.role != "selfplay" for beat in heartbeats.values())
         if is_alone and self._clock() - self._began >= ALONE_SECONDS:
             self.warning = (
                 f"no worker has written here for {ALONE_SECONDS:.0f} s; is {self._root} the run you meant? "
@@ -127,17 +167,17 @@ class _Observation(NamedTuple):
     has_changed: bool
 
 
-def watch_run(run: RunDirectory, *, waits_for: Callable[[Beat], bool] = lambda beat: True) -> LivenessMonitor:
-    """Return a monitor that has observed long enough to know which processes are alive.
+def watch_run(run: RunDirectory, *, waits_for: Callable[[Beat], bool] = lambda beat: True) -> RunView:
+    """Return a view that has observed a run long enough to know which processes are alive.
 
     waits_for: which heartbeats to wait for, until their counters change or are known not to.
     """
-    monitor = LivenessMonitor(run)
-    monitor.refresh()
+    view = RunView(run)
+    view.refresh()
     while any(
-        waits_for(beat) and monitor.liveness(name) == "ok" and not monitor.has_changed(name)
-        for name, beat in monitor.heartbeats.items()
+        waits_for(beat) and view.liveness(name) == "ok" and not view.has_changed(name)
+        for name, beat in view.heartbeats.items()
     ):
         time.sleep(interval(run.workers, 0.1))
-        monitor.refresh()
-    return monitor
+        view.refresh()
+    return view

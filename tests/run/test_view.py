@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from plyzero.run import liveness
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal
 from plyzero.run.lease import Lease
-from plyzero.run.liveness import GONE_SECONDS, STALLED_SECONDS, UNLOCKED_SECONDS, LivenessMonitor, watch_run
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.records import JournalName
+from plyzero.run.view import GONE_SECONDS, STALLED_SECONDS, UNLOCKED_SECONDS, RunView, watch_run
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 
@@ -31,38 +30,38 @@ def hold_journal(run: Run) -> Journal:
 
 
 def test_a_process_whose_count_moves_is_well_without_any_lock(run: Run, clock: Clock):
-    beat, monitor = beating(run), LivenessMonitor(run, clock=clock)
+    beat, view = beating(run), RunView(run, clock=clock)
     beat()
-    monitor.refresh()
-    assert (monitor.liveness(WORKER), monitor.has_changed(WORKER), monitor.unchanged(WORKER)) == ("ok", False, 0)
+    view.refresh()
+    assert (view.liveness(WORKER), view.has_changed(WORKER), view.unchanged(WORKER)) == ("ok", False, 0)
     for _ in range(5):
         beat()
-        monitor.refresh()
-        assert monitor.liveness(WORKER) == "ok"
+        view.refresh()
+        assert view.liveness(WORKER) == "ok"
         clock.now += STALLED_SECONDS - 0.5
-        assert monitor.liveness(WORKER) == "ok"
-    assert monitor.has_changed(WORKER)
-    assert monitor.unchanged(WORKER) == STALLED_SECONDS - 0.5
+        assert view.liveness(WORKER) == "ok"
+    assert view.has_changed(WORKER)
+    assert view.unchanged(WORKER) == STALLED_SECONDS - 0.5
 
 
-def after(clock: Clock, seconds: float, monitor: LivenessMonitor, name: str = WORKER) -> str:
+def after(clock: Clock, seconds: float, view: RunView, name: str = WORKER) -> str:
     """Return the liveness of a process `seconds` later."""
     clock.now += seconds
-    monitor.refresh()
-    return monitor.liveness(name)
+    view.refresh()
+    return view.liveness(name)
 
 
 @pytest.mark.parametrize("name", [WORKER, "trainer"])
 def test_a_silent_process_is_stalled_with_its_lock_and_gone_without(name: str, run: Run, clock: Clock):
-    beat, monitor = beating(run, name, "any"), LivenessMonitor(run, clock=clock)
+    beat, view = beating(run, name, "any"), RunView(run, clock=clock)
     release = hold_journal(run).abandon if name == WORKER else Lease(run.trainer, {}).release
     beat()
-    assert after(clock, 0, monitor, name) == "ok"
-    assert after(clock, STALLED_SECONDS, monitor, name) == "stalled"
+    assert after(clock, 0, view, name) == "ok"
+    assert after(clock, STALLED_SECONDS, view, name) == "stalled"
     beat()
-    assert after(clock, 0, monitor, name) == "ok"
+    assert after(clock, 0, view, name) == "ok"
     release()
-    assert after(clock, STALLED_SECONDS, monitor, name) == "gone"
+    assert after(clock, STALLED_SECONDS, view, name) == "gone"
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
@@ -76,22 +75,22 @@ def test_who_can_only_read_a_run_sees_who_was_killed(
             raise OSError(number, os.strerror(number), str(path))
         return opened(path, flags, *rest)
 
-    beat, journal, monitor = beating(run), hold_journal(run), LivenessMonitor(run, clock=clock)
+    beat, journal, view = beating(run), hold_journal(run), RunView(run, clock=clock)
     beat()
     monkeypatch.setattr(os, "open", open_to_read)
-    monitor.refresh()
-    assert after(clock, STALLED_SECONDS, monitor) == "stalled"
+    view.refresh()
+    assert after(clock, STALLED_SECONDS, view) == "stalled"
     journal.abandon()
-    assert after(clock, 0, monitor) == "gone"
+    assert after(clock, 0, view) == "gone"
     assert caplog.text == ""
 
 
 def test_the_lock_of_another_process_proves_nothing(run: Run, clock: Clock):
     Journal(run.journals, run.game, JournalName("w0", "ffffffff", 0), run_id=run.id)
-    monitor = LivenessMonitor(run, clock=clock)
+    view = RunView(run, clock=clock)
     beating(run)()
-    assert after(clock, 0, monitor) == "ok"
-    assert after(clock, STALLED_SECONDS, monitor) == "gone"
+    assert after(clock, 0, view) == "ok"
+    assert after(clock, STALLED_SECONDS, view) == "gone"
 
 
 @pytest.mark.parametrize("has_locks", [True, False])
@@ -100,23 +99,23 @@ def test_a_silent_process_is_gone_after_ten_minutes(
 ):
     if not has_locks:
         monkeypatch.setattr("plyzero.files.fcntl.flock", failing(errno.ENOLCK))
-    beat, monitor = beating(run), LivenessMonitor(run, clock=clock)
+    beat, view = beating(run), RunView(run, clock=clock)
     hold_journal(run)
     beat()
     Lease(run.trainer, {})
-    monitor.refresh()
-    assert after(clock, STALLED_SECONDS, monitor) == "stalled"
-    assert after(clock, GONE_SECONDS - STALLED_SECONDS - 1, monitor) == "stalled"
-    assert after(clock, 1, monitor) == "gone"
+    view.refresh()
+    assert after(clock, STALLED_SECONDS, view) == "stalled"
+    assert after(clock, GONE_SECONDS - STALLED_SECONDS - 1, view) == "stalled"
+    assert after(clock, 1, view) == "gone"
 
 
 def test_who_said_to_have_stopped_has_stopped(run: Run, clock: Clock):
-    beat, monitor = beating(run), LivenessMonitor(run, clock=clock)
+    beat, view = beating(run), RunView(run, clock=clock)
     beat("stopped")
-    assert after(clock, 0, monitor) == after(clock, GONE_SECONDS, monitor) == "stopped"
+    assert after(clock, 0, view) == after(clock, GONE_SECONDS, view) == "stopped"
     (run.workers / f"{WORKER}.json").unlink()
-    monitor.refresh()
-    assert monitor.heartbeats == {}
+    view.refresh()
+    assert view.heartbeats == {}
 
 
 @pytest.mark.parametrize("years", [-10, 10])
@@ -125,7 +124,7 @@ def test_neither_times_of_files_nor_the_date_matter(
 ):
     seconds = years * 365 * 86400
     held, silent, moving = beating(run), beating(run, "w1.00000001"), beating(run, "w2.00000002")
-    journal, monitor = hold_journal(run), LivenessMonitor(run, clock=clock)
+    journal, view = hold_journal(run), RunView(run, clock=clock)
 
     def shift() -> None:
         for path in run.root.glob("*/*"):
@@ -135,39 +134,39 @@ def test_neither_times_of_files_nor_the_date_matter(
     for beat in (held, silent, moving):
         beat()
     shift()
-    monitor.refresh()
+    view.refresh()
     clock.now += STALLED_SECONDS
     moving()
     shift()
-    monitor.refresh()
-    verdicts = {name: monitor.liveness(name) for name in monitor.heartbeats}
+    view.refresh()
+    verdicts = {name: view.liveness(name) for name in view.heartbeats}
     assert verdicts == {WORKER: "stalled", "w1.00000001": "gone", "w2.00000002": "ok"}
     journal.close()
 
 
 def test_a_restarted_process_of_the_same_name_counts_as_moving(run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch):
-    monitor = LivenessMonitor(run, clock=clock)
+    view = RunView(run, clock=clock)
     beating(run, "trainer", "trainer")("training")
-    monitor.refresh()
-    assert after(clock, STALLED_SECONDS, monitor, "trainer") == "gone"
+    view.refresh()
+    assert after(clock, STALLED_SECONDS, view, "trainer") == "gone"
     monkeypatch.setattr("os.getpid", lambda: 4242424)
     beating(run, "trainer", "trainer")("training")  # its count is 1, as before
-    assert after(clock, 0, monitor, "trainer") == "ok"
-    assert monitor.has_changed("trainer")
+    assert after(clock, 0, view, "trainer") == "ok"
+    assert view.has_changed("trainer")
 
 
 @pytest.mark.parametrize("state", ["stopped", None])
 def test_nobody_waits_where_everything_has_stopped(state: str | None, run: Run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("plyzero.run.liveness.time.sleep", lambda _: pytest.fail("it waits"))
+    monkeypatch.setattr("plyzero.run.view.time.sleep", lambda _: pytest.fail("it waits"))
     if state:
         beating(run)(state)
     assert [*watch_run(run).heartbeats] == ([WORKER] if state else [])
     beating(run, "w1.00000001")()
-    monitor = watch_run(run, waits_for=lambda beat: beat["role"] == "trainer")
-    assert not monitor.has_changed("w1.00000001")
+    view = watch_run(run, waits_for=lambda beat: beat.role == "trainer")
+    assert not view.has_changed("w1.00000001")
 
 
-def test_a_monitor_waits_until_it_has_seen_every_process_move(run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_a_view_waits_until_it_has_seen_every_process_move(run: Run, monkeypatch: pytest.MonkeyPatch):
     beats, looks = [beating(run, f"w{number}.00000000") for number in range(3)], []
 
     def sleep(_: float) -> None:
@@ -178,18 +177,18 @@ def test_a_monitor_waits_until_it_has_seen_every_process_move(run: Run, monkeypa
     for beat in beats:
         beat()
     beating(run, "idle.00000000")("stopped")
-    monkeypatch.setattr("plyzero.run.liveness.time.sleep", sleep)
-    monitor = watch_run(run)
-    assert all(monitor.has_changed(f"w{number}.00000000") for number in range(3))
+    monkeypatch.setattr("plyzero.run.view.time.sleep", sleep)
+    view = watch_run(run)
+    assert all(view.has_changed(f"w{number}.00000000") for number in range(3))
     assert len(looks) == 3
 
 
-def test_a_monitor_gives_up_on_who_does_not_move_and_can_judge_it(run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_a_view_gives_up_on_who_does_not_move_and_can_judge_it(run: Run, monkeypatch: pytest.MonkeyPatch):
     clock = Clock()
-    monkeypatch.setattr(liveness.time, "monotonic", clock)
-    monkeypatch.setattr(liveness.time, "sleep", lambda seconds: setattr(clock, "now", clock.now + seconds))
-    monkeypatch.setattr(LivenessMonitor.__init__, "__kwdefaults__", {"clock": clock})
+    monkeypatch.setattr("plyzero.run.view.time.monotonic", clock)
+    monkeypatch.setattr("plyzero.run.view.time.sleep", lambda seconds: setattr(clock, "now", clock.now + seconds))
+    monkeypatch.setattr(RunView.__init__, "__kwdefaults__", {"clock": clock, "from_now": False})
     beating(run)()
-    monitor = watch_run(run)
-    assert monitor.liveness(WORKER) == "gone"
+    view = watch_run(run)
+    assert view.liveness(WORKER) == "gone"
     assert UNLOCKED_SECONDS <= clock.now - 1000 < UNLOCKED_SECONDS + 1
