@@ -23,7 +23,7 @@ from benchmarks.strength.score import brief, network_scores
 from plyzero.machine import usable_cores
 from plyzero.network.model_loader import load_network
 from plyzero.rules.catalog import load_game
-from plyzero.run.events import last_line, number, read_heartbeats
+from plyzero.run.events import figure, last_line, read_heartbeats
 from plyzero.run.metrics import TRAINER
 from plyzero.run.models import list_models
 
@@ -143,7 +143,7 @@ def take(game: str, seed: int, options: Sequence[str], minutes: float, run: Path
         for each in (lines | {name: beat.fields for name, beat in beats.items()}).values()
         if each.get("role") == "selfplay"
     )  # also those of past starts
-    return result | {"evaluations": int(sum(number(each, "evaluations") for each in workers))}
+    return result | {"evaluations": int(sum(figure(each, "evaluations") or 0 for each in workers))}
 
 
 def as_text(result: dict[str, Any]) -> str:

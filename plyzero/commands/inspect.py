@@ -265,8 +265,6 @@ def _rows(processes: Sequence[Process]) -> Iterator[tuple[str, str, str, str, st
 
     A worker that was started again has one live process, and one that has ended for each earlier start.
     """
-    from plyzero.run.view import ALIVE
-
     ended: dict[Liveness, list[tuple[str, float]]] = {}  # worker and games of the processes that have ended, by state
     for process in processes:
         name, beat, life, silent_seconds = process
@@ -275,8 +273,8 @@ def _rows(processes: Sequence[Process]) -> Iterator[tuple[str, str, str, str, st
         if beat.role == "trainer":
             yield name, life if life == "stopped" else heard, age, beat.state, _learning(beat)
         elif beat.role == "rater":
-            yield name, heard if life in ALIVE else life, age, beat.state, ""
-        elif life in ALIVE:
+            yield name, heard if process.is_alive else life, age, beat.state, ""
+        elif process.is_alive:
             newest = f"model of step {beat.model.step}" if beat.model else "no model yet"
             yield name, heard, age, beat.state, f"{_made(beat)}, {newest}"
         else:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypedDict
 
 from plyzero.files import list_names
 from plyzero.run.directory import RunDirectory
-from plyzero.run.events import Beat, number
+from plyzero.run.events import Beat, figure
 from plyzero.run.journals import list_journals
 from plyzero.run.records import JournalName
 from plyzero.run.segments import SegmentName, list_segments, parse_unused
@@ -64,7 +64,7 @@ def balance_accounts(run: RunDirectory, trainer: Beat | None) -> tuple[Accounts,
     problem = f"{gaps[0]}; plyzero replay verify lists all that is wrong" if gaps else None
     if cursor is None:
         return accounts, problem
-    passed = sum(name.games for name in segments if name.sequence < number(cursor, name.incarnation))
+    passed = sum(name.games for name in segments if name.sequence < (figure(cursor, name.incarnation) or 0))
     accounts["unread_games"], accounts["removed_games"] = accounts["games"] - passed, max(0, read - passed)
     if passed > read:
         problem = (

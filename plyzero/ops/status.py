@@ -14,7 +14,7 @@ from plyzero.run.budget import describe_end
 from plyzero.run.events import RATINGS, last_lines, parse_scores
 from plyzero.run.metrics import TRAINER
 from plyzero.run.models import list_models
-from plyzero.run.view import ALIVE, Process, RunView
+from plyzero.run.view import Process, RunView
 from plyzero.settings import StoreSettings
 
 
@@ -60,7 +60,7 @@ def snapshot(view: RunView) -> Snapshot:
     ratings = last_lines(run.metrics / RATINGS)
     waiting = describe_waiting(processes, unread=accounts["unread_games"] or 0)
     workers = _with_role(processes, "selfplay")
-    running = [each for each in workers if each.life in ALIVE]
+    running = [each for each in workers if each.is_alive]
     return {
         "version": 1,
         "run": str(run.root),
@@ -96,7 +96,7 @@ def _warnings(
     said = []
     for each in processes:
         found = [each.beat.warning, each.beat.thread_error]
-        if each.life in ALIVE or each.name == TRAINER:  # of another process that has ended, they are over
+        if each.is_alive or each.name == TRAINER:  # of another process that has ended, they are over
             found += [each.beat.read_error, each.beat.write_error]
         said += [(each.name, text) for text in found if text is not None]
     if problem:
@@ -116,7 +116,7 @@ def describe_waiting(processes: Sequence[Process], *, unread: int = 0) -> str:
     for each in _with_role(processes, "trainer"):
         if each.beat.done:
             return describe_end(each.beat)
-    alive = [each for each in processes if each.life in ALIVE]
+    alive = [each for each in processes if each.is_alive]
     trainers, workers = _with_role(alive, "trainer"), _with_role(alive, "selfplay")
     stalled = [each.name for each in alive if each.life == "stalled"]
     if not alive:

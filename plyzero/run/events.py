@@ -278,11 +278,6 @@ def figure(fields: Mapping[str, object], key: str) -> float | None:
     return plausible(fields.get(key))
 
 
-def number(fields: Mapping[str, object], key: str) -> float:
-    """Return the number `key` of a heartbeat or a line; 0 if it is missing or not a plausible number."""
-    return figure(fields, key) or 0.0
-
-
 def parse_confirmation(found: object) -> Confirmation | None:
     """Return a confirmation as it is read from the volume; None if it is none, or one of what was not reached."""
     if not isinstance(found, dict) or found.get("reached") is not True or not isinstance(found.get("quantity"), str):
@@ -316,7 +311,7 @@ KINDS: Final[Mapping[str, Callable[[Mapping[str, object], str], Any]]] = {
     "int": lambda fields, key: fields[key],
     "str": lambda fields, key: _text(fields, key) or "",
     "str | None": _text,
-    "float": number,
+    "float": lambda fields, key: figure(fields, key) or 0.0,
     "float | None": figure,
     "dict[str, object] | None": _object,
     "dict[str, Confirmation]": _confirmations,

@@ -22,9 +22,6 @@ Liveness = Literal["ok", "stalled", "gone", "stopped"]
 """ok = the counter changes. stalled = it does not. gone = it does not, and the process holds no lock. stopped = the
 process reported that it has stopped."""
 
-ALIVE: Final = ("ok", "stalled")
-"""The liveness of a process that has not ended, as far as is known."""
-
 STALLED_SECONDS: Final = 4 * BEAT_SECONDS
 """Time without a change after which a process is stalled, or gone if it holds no lock; see `by_beats`."""
 
@@ -55,6 +52,11 @@ class Process(NamedTuple):
     beat: Beat
     life: Liveness
     silent_seconds: float
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended, as far as is known."""
+        return self.life in ("ok", "stalled")
 
 
 class RunView:
@@ -106,7 +108,7 @@ class RunView:
 
     def alive(self) -> list[Process]:
         """Return the processes that have not ended, as far as is known."""
-        return [each for each in self.processes() if each.life in ALIVE]
+        return [each for each in self.processes() if each.is_alive]
 
     def has_changed(self, name: str) -> bool:
         """Return whether the counter of a process was ever seen to change."""

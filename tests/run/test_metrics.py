@@ -1,63 +1,14 @@
-"""Files of JSON lines that grow, and event files for TensorBoard."""
+"""What processes write: lines that become rare, and event files for TensorBoard."""
 
 import base64
-import errno
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from plyzero.run import events, metrics
-from plyzero.run.events import NewLines, last_line, read_lines
-from plyzero.run.metrics import LINE_SECONDS, EventFile, SparseLines, append_line
+from plyzero.run import metrics
+from plyzero.run.events import read_lines
+from plyzero.run.metrics import LINE_SECONDS, EventFile, SparseLines
 from tests.helpers.clock import Clock
-
-
-def test_new_lines_are_read_once_whatever_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(events, "PART_BYTES", 200)
-    path = tmp_path / "x.jsonl"
-    path.write_text('{"a": 1}\n{"b": "' + 1000 * "x" + '"}\n{"c": 1}\n')
-    assert list(NewLines(path).read()) == [{"a": 1}, {"c": 1}]  # of a line that is too long nothing
-    path.unlink()
-    new = NewLines(path)
-    assert list(new.read()) == []
-    for count in (1, 30, 0, 2):
-        for number in range(count):
-            append_line(path, {"number": number})
-        assert [line["number"] for line in new.read()] == list(range(count))
-
-
-def test_after_an_error_reading_goes_on_behind_the_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path, original, errors = tmp_path / "x.jsonl", events.read_part, iter([None, OSError(errno.EIO, "broken")])
-    for number in range(20):
-        append_line(path, {"number": number})
-
-    def fail(*arguments: Any, **more: Any) -> bytes:
-        if error := next(errors, None):
-            raise error
-        return original(*arguments, **more)
-
-    monkeypatch.setattr(events, "PART_BYTES", 200)
-    monkeypatch.setattr(events, "read_part", fail)
-    new, read = NewLines(path), list[int]()
-    with pytest.raises(OSError, match="broken"):
-        read.extend(line["number"] for line in new.read())
-    assert 0 < len(read) < 20
-    read.extend(line["number"] for line in new.read())
-    assert read == [*range(20)]
-
-
-def test_the_last_line_is_read_without_those_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path, sizes, original = tmp_path / "x.jsonl", list[int](), events.read_part
-    monkeypatch.setattr(events, "read_part", lambda *a, **k: [part := original(*a, **k), sizes.append(len(part))][0])
-    monkeypatch.setattr(events, "PART_BYTES", 200)
-    assert last_line(tmp_path / "none" / "x.jsonl") is last_line(path) is None
-    for number in range(1000):
-        append_line(path, {"number": number})
-    with path.open("a") as file:
-        file.write('{"number": 1000')  # its writer was killed
-    assert (last_line(path) or {})["number"] == 999
-    assert sum(sizes) <= 400
 
 
 def test_a_line_a_minute_is_written_for_a_day_and_few_in_a_year(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -18,7 +18,7 @@ from plyzero.run.directory import RunDirectory, read_run
 from plyzero.run.events import figure, words_of
 from plyzero.run.metrics import TRAINER, Rate
 from plyzero.run.models import ModelName
-from plyzero.run.view import ALIVE, Process, RunView, watch_run
+from plyzero.run.view import Process, RunView, watch_run
 from plyzero.volume_errors import explain
 
 VERSION: Final = 1
@@ -97,7 +97,8 @@ class _Watched:
         found = snapshot(view)
         newest = ModelName.parse(found["models"]["newest"] or "")
         processes = [self._process(each, newest) for each in _listed(view.processes())]
-        speeds = [figure(each, "positions_per_second") or 0.0 for each in processes if each["life"] in ALIVE]
+        alive = {each.name for each in view.alive()}
+        speeds = [figure(each, "positions_per_second") or 0.0 for each in processes if each["name"] in alive]
         trainer = view.trainer.figures(("step", "seconds", "replay_ratio")) if view.trainer else {}
         row = self.series.newest
         reached = trainer if view.trainer and "step" in view.trainer.fields else row
@@ -105,7 +106,7 @@ class _Watched:
         return {
             **{key: found.get(key) for key in ("game", "summary", "replay", "waiting", "balance", "models", "disk")},
             "ended": found["workers"]["ended"],
-            "waits_for": self._waits_for(found, is_running=bool(view.alive())),
+            "waits_for": self._waits_for(found, is_running=bool(alive)),
             "seconds": view.lines.seconds(trainer.get("seconds")),
             "step": reached.get("step"),
             "limit": describe_limit(found),
@@ -121,7 +122,7 @@ class _Watched:
         }
 
     def _process(self, process: Process, newest: ModelName | None) -> dict[str, object]:
-        beat, is_alive = process.beat, process.life in ALIVE
+        beat = process.beat
         shown: dict[str, object] = {
             "name": process.name,
             "role": beat.role,
@@ -138,7 +139,7 @@ class _Watched:
         shown["network_share"] = self._rate(process, "network_seconds")
         if beat.model:
             shown["model_step"] = beat.model.step
-            shown["steps_behind"] = max(0, newest.step - beat.model.step) if newest and is_alive else None
+            shown["steps_behind"] = max(0, newest.step - beat.model.step) if newest and process.is_alive else None
         return shown
 
     def _rate(self, process: Process, key: str) -> float | None:
@@ -149,7 +150,7 @@ class _Watched:
         count, seconds, now = figure(process.beat.fields, key), process.beat.seconds, self._clock()
         if count is None or not seconds:
             return None
-        if process.life not in ALIVE:
+        if not process.is_alive:
             self._rates.pop((process.name, key), None)
             return round(count / seconds, 4)
         since, rate = self._rates.setdefault((process.name, key), (now, Rate()))
@@ -199,10 +200,10 @@ def describe_limit(found: Snapshot) -> str | None:
 
 def _listed(processes: list[Process]) -> list[Process]:
     """Return the processes that are listed: the trainer, the living workers, and some of those that have ended."""
-    alive = [each for each in processes if each.life in ALIVE]
-    ended = [each for each in processes if each.life not in ALIVE]
+    alive = [each for each in processes if each.is_alive]
+    ended = [each for each in processes if not each.is_alive]
     chosen = alive[:200] + ended[-20:]
-    return sorted(chosen, key=lambda each: (each.beat.role != TRAINER, each.life not in ALIVE, each.name))
+    return sorted(chosen, key=lambda each: (each.beat.role != TRAINER, not each.is_alive, each.name))
 
 
 def cleaned(value: object, depth: int = 7) -> object:
