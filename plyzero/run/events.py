@@ -35,7 +35,6 @@ RATINGS: Final = "rating.jsonl"
 CONFIRMED: Final = "confirmed"
 """The field of a line of ratings with a confirmation of a score, and of the trainer's heartbeat with all of them."""
 
-
 SCALARS: Final = {
     "loss/policy": "policy_loss",
     "loss/value": "value_loss",
@@ -50,61 +49,28 @@ SCALARS: Final = {
 """Tag for TensorBoard -> field of a line of the trainer."""
 
 
-class NewLines:
-    """Reads a file of JSON lines that its writer still appends to, every line once, however long the file is.
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """A JSON object that a process wrote, and those of its fields that are declared here and in a subclass.
 
-    offset: where the next line begins, in bytes.
+    fields:  all of them, unchecked.
+    seconds: time since the process began.
+    model:   the model that it plays with or has published.
     """
 
-    def __init__(self, path: Path, *, offset: int = 0) -> None:
-        self._path, self.offset = path, offset
+    fields: Mapping[str, object] = field(default_factory=dict, repr=False)
+    seconds: float = 0.0
+    model: ModelName | None = None
 
-    def read(self) -> Iterator[dict[str, object]]:
-        """Yield the lines that were completed since the last call, oldest first; none if there is no such file.
+    @classmethod
+    def parse(cls, fields: Mapping[str, object]) -> Self:
+        """Return the event with these fields."""
+        declared = (each for each in dataclasses.fields(cls) if each.name != "fields")
+        return cls(fields=fields, **{each.name: KINDS[str(each.type)](fields, each.name) for each in declared})
 
-        Raises OSError if the file cannot be read; the next call continues after the last line that was yielded.
-        """
-        with suppress(FileNotFoundError, UnreadableError):
-            while part := read_part(self._path, self.offset, max_bytes=PART_BYTES):
-                *lines, rest = part.split(b"\n")
-                if not lines and len(part) < PART_BYTES:
-                    return
-                for line in lines:
-                    self.offset += len(line) + 1
-                    # that of a writer which was killed is truncated
-                    if (fields := parse_object(line.decode(errors="replace"))) is not None:
-                        yield fields
-                self.offset += 0 if lines else len(rest)  # a line that is too long is passed over
-
-
-def parse_object(content: str | bytes) -> dict[str, object] | None:
-    """Return a JSON object; None if `content` is something else."""
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def read_lines(path: Path) -> Iterator[dict[str, object]]:
-    """Yield every complete line of a file of JSON lines, oldest first; see `NewLines.read`."""
-    return NewLines(path).read()
-
-
-def last_lines(path: Path, *, most: int = 200) -> list[dict[str, object]]:
-    """Return the last complete lines, at most `most`, of a file of JSON lines, oldest first. Only its end is read."""
-    size = list_files(path.parent).get(path.name, 0)
-    return list(deque(NewLines(path, offset=max(0, size - PART_BYTES)).read(), maxlen=most))
-
-
-def last_line(path: Path) -> dict[str, object] | None:
-    """Return the last complete line of a file of JSON lines; None if there is none. Only its end is read."""
-    return next(iter(last_lines(path, most=1)), None)
-
-
-def words_of(warning: str) -> str:
-    """Return a warning without its numbers; where only these differ, it is the same one."""
-    return re.sub(r"\d+", "", warning)
+    def figures(self, names: Iterable[str]) -> dict[str, float | None]:
+        """Return the numbers with these names, None for those that are missing or not plausible."""
+        return {name: figure(self.fields, name) for name in names}
 
 
 class Confirmation(TypedDict):
@@ -126,26 +92,6 @@ class Confirmation(TypedDict):
     high: float
     games: int
     reached: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Event:
-    """A JSON object that a process wrote, and those of its fields that a subclass declares.
-
-    fields: all of them, unchecked.
-    """
-
-    fields: Mapping[str, object] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def parse(cls, fields: Mapping[str, object]) -> Self:
-        """Return the event with these fields."""
-        declared = (each for each in dataclasses.fields(cls) if each.name != "fields")
-        return cls(fields=fields, **{each.name: KINDS[str(each.type)](fields, each.name) for each in declared})
-
-    def figures(self, names: Iterable[str]) -> dict[str, float | None]:
-        """Return the numbers with these names, None for those that are missing or not plausible."""
-        return {name: figure(self.fields, name) for name in names}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,46 +118,6 @@ class Progress(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainerLine(Progress):
-    """A line of the trainer, which it writes for every published model.
-
-    time:    of the day, Unix seconds.
-    seconds: time since the start of the trainer that wrote it.
-    """
-
-    time: float | None = None
-    seconds: float = 0.0
-    policy_loss: float | None = None
-    value_loss: float | None = None
-    replay_ratio: float = 0.0
-    warning: str | None = None
-    model: ModelName | None = None
-
-    def scalars(self) -> dict[str, float | None]:
-        """Return the scalars for TensorBoard, by tag."""
-        return dict(zip(SCALARS, self.figures(SCALARS.values()).values(), strict=True))
-
-    @property
-    def won(self) -> tuple[float | None, float | None]:
-        """The shares of games that the first and the second player have won."""
-        won = self.fields.get("won")
-        first, second = won[:2] if isinstance(won, list) and len(won) > 1 else (None, None)
-        return plausible(first), plausible(second)
-
-
-@dataclass(frozen=True, kw_only=True)
-class WorkerLine(Event):
-    """A line of a worker: its model, and counts since its start."""
-
-    time: float | None = None
-    model: ModelName | None = None
-    seconds: float = 0.0
-    positions: float = 0.0
-    network_seconds: float = 0.0
-    waited_seconds: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
 class Beat(Progress):
     """A heartbeat. Every process has the first five fields, and those of its role."""
 
@@ -220,8 +126,6 @@ class Beat(Progress):
     beats: int
     pid: int
     host: str
-    seconds: float = 0.0
-    model: ModelName | None = None
     warning: str | None = None
     thread_error: str | None = None
     read_error: str | None = None
@@ -245,11 +149,43 @@ class Beat(Progress):
     @classmethod
     def read(cls, content: bytes) -> Beat | None:
         """Return the heartbeat in a file; None if the file has none."""
-        fields = parse_object(content)
+        fields = _parse_object(content)
         needed = {"role": str, "state": str, "beats": int, "pid": int, "host": str}
         if fields is None or not all(isinstance(fields.get(key), kind) for key, kind in needed.items()):
             return None
         return cls.parse(fields)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerLine(Progress):
+    """A line of the trainer, which it writes for every published model. time: of the day, Unix seconds."""
+
+    time: float | None = None
+    policy_loss: float | None = None
+    value_loss: float | None = None
+    replay_ratio: float = 0.0
+    warning: str | None = None
+
+    def scalars(self) -> dict[str, float | None]:
+        """Return the scalars for TensorBoard, by tag."""
+        return dict(zip(SCALARS, self.figures(SCALARS.values()).values(), strict=True))
+
+    @property
+    def won(self) -> tuple[float | None, float | None]:
+        """The shares of games that the first and the second player have won."""
+        won = self.fields.get("won")
+        first, second = won[:2] if isinstance(won, list) and len(won) > 1 else (None, None)
+        return plausible(first), plausible(second)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerLine(Event):
+    """A line of a worker: counts since its start. time: of the day, Unix seconds."""
+
+    time: float | None = None
+    positions: float = 0.0
+    network_seconds: float = 0.0
+    waited_seconds: float = 0.0
 
 
 class Scores(NamedTuple):
@@ -264,60 +200,6 @@ class Scores(NamedTuple):
     counts: dict[str, tuple[int, int, int]]
     time: float | None
     confirmed: Confirmation | None
-
-
-def plausible(value: object) -> float | None:
-    """Return a number; None for what is none, or is too large for what a run counts."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
-        return None
-    return float(value)
-
-
-def figure(fields: Mapping[str, object], key: str) -> float | None:
-    """Return the number `key` of a heartbeat or a line; None if it is missing or not a plausible number."""
-    return plausible(fields.get(key))
-
-
-def parse_confirmation(found: object) -> Confirmation | None:
-    """Return a confirmation as it is read from the volume; None if it is none, or one of what was not reached."""
-    if not isinstance(found, dict) or found.get("reached") is not True or not isinstance(found.get("quantity"), str):
-        return None
-    if any(figure(found, key) is None for key in ("least", "first", "value", "low", "high", "games")):
-        return None
-    return cast(Confirmation, {key: found[key] for key in Confirmation.__annotations__})
-
-
-def _confirmations(fields: Mapping[str, object], key: str) -> dict[str, Confirmation]:
-    found = _object(fields, key) or {}
-    parsed = {quantity: parse_confirmation(each) for quantity, each in found.items()}
-    return {quantity: each for quantity, each in parsed.items() if each}
-
-
-def _text(fields: Mapping[str, object], key: str) -> str | None:
-    value = fields.get(key)
-    return value if isinstance(value, str) else None
-
-
-def _object(fields: Mapping[str, object], key: str) -> dict[str, object] | None:
-    value = fields.get(key)
-    return value if isinstance(value, dict) else None
-
-
-def _model(fields: Mapping[str, object], key: str) -> ModelName | None:
-    return ModelName.parse(_text(fields, key) or "")
-
-
-KINDS: Final[Mapping[str, Callable[[Mapping[str, object], str], Any]]] = {
-    "int": lambda fields, key: fields[key],
-    "str": lambda fields, key: _text(fields, key) or "",
-    "str | None": _text,
-    "float": lambda fields, key: figure(fields, key) or 0.0,
-    "float | None": figure,
-    "dict[str, object] | None": _object,
-    "dict[str, Confirmation]": _confirmations,
-    "ModelName | None": _model,
-}
-"""Kind of a declared field -> the function that reads one."""
 
 
 def read_heartbeat(path: Path) -> Beat | None:
@@ -344,6 +226,15 @@ def read_heartbeats(directory: Path, *, before: Mapping[str, Beat] | None = None
         elif not isinstance(found, FileNotFoundError | UnreadableError):
             beats[path.stem] = (before or {}).get(path.stem)
     return {name: beat for name, beat in beats.items() if beat is not None}
+
+
+def first_beat(directory: Path) -> dict[str, object]:
+    """Return the fields of a trainer that starts: those of its last heartbeat in `directory`, by whose credit workers
+    know whether to wait."""
+    last = read_heartbeat(directory / f"{TRAINER}.json")
+    own = ("version", "beats", "pid", "host", "thread_error", "done", "budget")
+    kept = {key: value for key, value in last.fields.items() if key not in own} if last else {}
+    return {**kept, "role": TRAINER, "state": "starting"}
 
 
 class TrainerLines:
@@ -384,15 +275,6 @@ class TrainerLines:
         if now is None:
             return sum(before) + last
         return sum(before) + (now if now >= last else last + now)
-
-
-def first_beat(directory: Path) -> dict[str, object]:
-    """Return the fields of a trainer that starts: those of its last heartbeat in `directory`, by whose credit workers
-    know whether to wait."""
-    last = read_heartbeat(directory / f"{TRAINER}.json")
-    own = ("version", "beats", "pid", "host", "thread_error", "done", "budget")
-    kept = {key: value for key, value in last.fields.items() if key not in own} if last else {}
-    return {**kept, "role": TRAINER, "state": "starting"}
 
 
 def read_scores(metrics: Path) -> Iterator[Scores]:
@@ -458,3 +340,114 @@ def _points(counts: Mapping[str, tuple[int, int, int]]) -> float:
     count for more than nineteen of twenty.
     """
     return sum((won + drawn / 2 + 1) / (won + drawn + lost + 2) for won, drawn, lost in counts.values())
+
+
+def words_of(warning: str) -> str:
+    """Return a warning without its numbers; where only these differ, it is the same one."""
+    return re.sub(r"\d+", "", warning)
+
+
+class NewLines:
+    """Reads a file of JSON lines that its writer still appends to, every line once, however long the file is.
+
+    offset: where the next line begins, in bytes.
+    """
+
+    def __init__(self, path: Path, *, offset: int = 0) -> None:
+        self._path, self.offset = path, offset
+
+    def read(self) -> Iterator[dict[str, object]]:
+        """Yield the lines that were completed since the last call, oldest first; none if there is no such file.
+
+        Raises OSError if the file cannot be read; the next call continues after the last line that was yielded.
+        """
+        with suppress(FileNotFoundError, UnreadableError):
+            while part := read_part(self._path, self.offset, max_bytes=PART_BYTES):
+                *lines, rest = part.split(b"\n")
+                if not lines and len(part) < PART_BYTES:
+                    return
+                for line in lines:
+                    self.offset += len(line) + 1
+                    # that of a writer which was killed is truncated
+                    if (fields := _parse_object(line.decode(errors="replace"))) is not None:
+                        yield fields
+                self.offset += 0 if lines else len(rest)  # a line that is too long is passed over
+
+
+def read_lines(path: Path) -> Iterator[dict[str, object]]:
+    """Yield every complete line of a file of JSON lines, oldest first; see `NewLines.read`."""
+    return NewLines(path).read()
+
+
+def last_lines(path: Path, *, most: int = 200) -> list[dict[str, object]]:
+    """Return the last complete lines, at most `most`, of a file of JSON lines, oldest first. Only its end is read."""
+    size = list_files(path.parent).get(path.name, 0)
+    return list(deque(NewLines(path, offset=max(0, size - PART_BYTES)).read(), maxlen=most))
+
+
+def last_line(path: Path) -> dict[str, object] | None:
+    """Return the last complete line of a file of JSON lines; None if there is none. Only its end is read."""
+    return next(iter(last_lines(path, most=1)), None)
+
+
+def _parse_object(content: str | bytes) -> dict[str, object] | None:
+    """Return a JSON object; None if `content` is something else."""
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def figure(fields: Mapping[str, object], key: str) -> float | None:
+    """Return the number `key` of a heartbeat or a line; None if it is missing or not a plausible number."""
+    return plausible(fields.get(key))
+
+
+def plausible(value: object) -> float | None:
+    """Return a number; None for what is none, or is too large for what a run counts."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
+        return None
+    return float(value)
+
+
+def parse_confirmation(found: object) -> Confirmation | None:
+    """Return a confirmation as it is read from the volume; None if it is none, or one of what was not reached."""
+    if not isinstance(found, dict) or found.get("reached") is not True or not isinstance(found.get("quantity"), str):
+        return None
+    if any(figure(found, key) is None for key in ("least", "first", "value", "low", "high", "games")):
+        return None
+    return cast(Confirmation, {key: found[key] for key in Confirmation.__annotations__})
+
+
+def _confirmations(fields: Mapping[str, object], key: str) -> dict[str, Confirmation]:
+    found = _object(fields, key) or {}
+    parsed = {quantity: parse_confirmation(each) for quantity, each in found.items()}
+    return {quantity: each for quantity, each in parsed.items() if each}
+
+
+def _text(fields: Mapping[str, object], key: str) -> str | None:
+    value = fields.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _object(fields: Mapping[str, object], key: str) -> dict[str, object] | None:
+    value = fields.get(key)
+    return value if isinstance(value, dict) else None
+
+
+def _model(fields: Mapping[str, object], key: str) -> ModelName | None:
+    return ModelName.parse(_text(fields, key) or "")
+
+
+KINDS: Final[Mapping[str, Callable[[Mapping[str, object], str], Any]]] = {
+    "int": lambda fields, key: fields[key],
+    "str": lambda fields, key: _text(fields, key) or "",
+    "str | None": _text,
+    "float": lambda fields, key: figure(fields, key) or 0.0,
+    "float | None": figure,
+    "dict[str, object] | None": _object,
+    "dict[str, Confirmation]": _confirmations,
+    "ModelName | None": _model,
+}
+"""Kind of a declared field -> the function that reads one."""
