@@ -218,12 +218,17 @@ class Trainer(Learner):
         """Return the part of the budget that is reached; "" if none, or if there is no model yet and steps are left."""
         budget = self.run.settings.budget
         has_steps_left = budget.steps is None or self.step < budget.steps
-        found = None if self._is_first and has_steps_left else find_reached(budget, Progress.parse(self._progress()))
+        found = None if self._is_first and has_steps_left else find_reached(budget, self._progress())
         return found.text if found else ""
 
-    def _progress(self) -> dict[str, object]:
-        done = {"step": self.step, "games": self.games, "positions": self.positions, "minutes": round(self.minutes, 2)}
-        return {**done, CONFIRMED: self._confirmed}
+    def _progress(self) -> Progress:
+        return Progress(
+            step=self.step,
+            games=self.games,
+            positions=self.positions,
+            minutes=round(self.minutes, 2),
+            confirmed=self._confirmed,
+        )
 
     def missing_positions(self) -> int:
         """Return how many more positions must be generated before the next step; 0 = train now."""
@@ -381,7 +386,11 @@ class Trainer(Learner):
         return {
             "role": "trainer",
             "state": state,
-            **self._progress(),
+            "step": self.step,
+            "games": self.games,
+            "positions": self.positions,
+            "minutes": round(self.minutes, 2),
+            CONFIRMED: self._confirmed,
             "budget": self.run.settings.budget.model_dump(exclude_none=True),
             "bootstrap_positions": self.ledger.bootstrap,
             "generated_positions": self.ledger.generated,
