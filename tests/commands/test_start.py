@@ -80,7 +80,7 @@ def test_the_terminal_and_the_page_begin_at_it(file: Path, monkeypatch: pytest.M
     assert BOARD.rstrip() in done.stdout
     assert "You win." in done.stdout
     served = []
-    monkeypatch.setattr("plyzero.kits.web.server.serve_forever", lambda app, listening: served.append(app))
+    monkeypatch.setattr("plyzero.kits.web.connections.serve_forever", lambda app, listening: served.append(app))
     shown("serve", "tic-tac-toe", "--port", "0", "--start", str(file))
     with serving(served[0]) as address:
         _, position = get(address, "/api/position")

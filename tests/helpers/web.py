@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import pytest
 from starlette.applications import Starlette
 
-from plyzero.kits.web.server import listen, server_of
+from plyzero.kits.web.connections import listen, server_of
 
 
 @contextmanager

@@ -2,8 +2,11 @@
 
 commands     serve, report
 drawing      render, plot
-server       the web page's server: routes, bounds, and what a browser may load
-home         the first page without a game: all games, and the runs of a folder
+server       which address does what
+answers      the answers to requests: a game, its positions and searches, a run
+guard        what visitors may ask for, what a browser may load, and errors as sentences
+connections  the socket that the server listens on, and how long a request may take to arrive
+home         the home page without a game: all games, and the runs of a folder
 play_api     positions and searches as JSON, for the page on which a game is played
 reviews      a review of a whole game: what each move has lost
 opponents    the players that a visitor can choose, and the models of a run as they appear

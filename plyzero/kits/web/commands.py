@@ -48,9 +48,10 @@ def serve(
     thinking: Thinking,
 ) -> None:
     """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run; or of all games."""
+    from plyzero.kits.web.connections import listen, serve_forever
     from plyzero.kits.web.opponents import Opponents
     from plyzero.kits.web.searches import MAX_SECONDS
-    from plyzero.kits.web.server import listen, make_app, make_home, serve_forever
+    from plyzero.kits.web.server import make_app, make_home
     from plyzero.play.strength import introduction
     from plyzero.run.directory import open_run, read_run
 
@@ -59,7 +60,7 @@ def serve(
     if game is None and run is not None:
         game = read_run(run).game_name
     if game is None:
-        if (net, against, start) != (None, None, None):
+        if net is not None or against is not None or start is not None:
             raise UserError("--net, --against and --start need a game: plyzero serve GAME ...")
         with data_output() as output, listen(host, port) as listening:
             address = _address(host, listening)
@@ -90,7 +91,8 @@ def serve(
 
 
 def _address(host: str, listening: socket) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listening.getsockname()[1]}/"
 
 
 @in_panel("Inspect")

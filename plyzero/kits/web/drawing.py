@@ -1,4 +1,4 @@
-"""render, plot: films, pictures and pages of recorded games, and pictures of tables."""
+"""render, plot: films, pictures and pages of recorded games, and plots of tables."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ OPTIONS: Final = {
 }
 """Ending of the file -> the options that it understands."""
 
-
 SECONDS: Final = 0.8
-
+"""Default of --seconds."""
 
 SIZE: Final = 360
-"""Defaults of --seconds and --size."""
+"""Default of --size."""
 
 
 @in_panel("Play")
@@ -67,8 +66,10 @@ def render(
     """Make a film, a picture or a page to review of a recorded game; the ending of FILE decides which."""
     path = output.absolute()  # rules may leave the current directory
     kind = _check_output(output, {"--ply": ply, "--seconds": seconds, "--size": size})
-    if (games is None) == (moves is None):
-        raise UserError('expected a file GAMES or --moves, such as --moves "4 4 3"' + (", got both" if games else ""))
+    if games is None and moves is None:
+        raise UserError('expected a file GAMES or --moves, such as --moves "4 4 3"')
+    if games is not None and moves is not None:
+        raise UserError('expected a file GAMES or --moves, such as --moves "4 4 3", got both')
     spec = find_game(game)
     with playing(spec):
         record = _read(spec, games, chosen, moves)
@@ -163,12 +164,14 @@ def plot(
 
     check_picture(output)
     tables = {str(path): read_table(path) for path in files}
-    first, *others = tables.values()
-    if not columns and not others and first.keys() >= {"player", "elo", "low", "high"}:
+    first = next(iter(tables.values()))
+    is_ladder = len(tables) == 1 and first.keys() >= {"player", "elo", "low", "high"}
+    if is_ladder and not columns:
         rows = [dict(zip(first, row, strict=True)) for row in zip(*first.values(), strict=True)]
         figure = plot_ratings(rows, title=title)
     elif columns:
-        usual = next((name for name in X_NAMES if all(name in table for table in tables.values())), X_NAMES[0])
+        shared = [name for name in X_NAMES if all(name in table for table in tables.values())]
+        usual = shared[0] if shared else X_NAMES[0]
         figure = plot_curves(tables, x or usual, columns, title=title)
     else:
         names = sorted({name for table in tables.values() for name in table})

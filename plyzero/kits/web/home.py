@@ -1,4 +1,4 @@
-"""The first page without a game: all installed games and the runs of a folder."""
+"""The home page of `plyzero serve` without a game: all installed games and the runs of a folder."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def home_page(folder: Path) -> str:
 
 def list_runs(folder: Path) -> dict[str, Path]:
     """Return the runs in a folder and in its folder `runs`, by their names."""
-    found = [path.parent for pattern in ("*/run.toml", "runs/*/run.toml") for path in sorted(folder.glob(pattern))]
-    return {path.name: path for path in found}
+    files = [*sorted(folder.glob("*/run.toml")), *sorted(folder.glob("runs/*/run.toml"))]
+    return {file.parent.name: file.parent for file in files}
 
 
 @lru_cache
@@ -47,12 +47,15 @@ def _game_cards() -> str:
 def _run_card(name: str, path: Path) -> str:
     try:
         models = list_models(path / "models")
-        about = f"{read_run(path).identity}, {f'model of step {models[0].step}' if models else 'no model yet'}"
+        newest = f"model of step {models[0].step}" if models else "no model yet"
+        about = f"{read_run(path).identity}, {newest}"
     except (UserError, OSError) as error:
         about = str(error)
     return _card(f"run/{quote(name)}", escape(name), f"<p>{escape(about)}</p>", watch=True)
 
 
 def _card(address: str, name: str, inside: str, *, watch: bool = False) -> str:
-    links = f'<a href="{address}/">{name}</a>' + (f' · <a href="{address}/run">watch</a>' if watch else "")
+    links = f'<a href="{address}/">{name}</a>'
+    if watch:
+        links += f' · <a href="{address}/run">watch</a>'
     return f'<li class="card"><h2>{links}</h2>{inside}</li>'

@@ -1,4 +1,4 @@
-"""Pages as one HTML file that loads nothing: the dashboard of a run, and a recorded game."""
+"""Self-contained HTML files: the dashboard of a run, and a recorded game."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from plyzero.rules.board_svg import board_css, svg_parts
 from plyzero.run.directory import RunDirectory
 
 PAGE: Final = Path(__file__).parent / "page"
-"""The directory of what a browser loads."""
+"""The directory of the files that a browser loads."""
 
 IMPORT: Final = re.compile(r'^import ?(\w+)? ?(?:\{(.*?)\})? ?from ?"/static/(.*?)";', re.MULTILINE)
-"""Import of a module: its default, its names, the file."""
+"""An import of a module: its default, its names, the file."""
 
 
 def make_report(run: RunDirectory) -> str:
@@ -35,7 +35,7 @@ def make_report(run: RunDirectory) -> str:
 
 
 def make_page(frames: Sequence[Frame], game: str, result: str) -> str:
-    """Return the page.
+    """Return a recorded game as an HTML file.
 
     game:   the name of the game.
     result: how it ended, as a clause.
@@ -49,8 +49,8 @@ def _describe(frames: Sequence[Frame]) -> list[dict[str, object]]:
 
     move, by, rolls: as in Frame.
     score:           the expected score of the first player, or None.
-    size:            number of parts that the picture is made of.
-    parts:           [place, part] of those that differ from the picture before.
+    size:            number of parts of the picture.
+    parts:           [place, part] for each part that differs from the picture before.
     """
     described: list[dict[str, object]] = []
     before: list[str] = []
@@ -86,20 +86,20 @@ def inlined(name: str, data: object) -> str:
 
 
 def _digests(page: str, tag: str) -> str:
-    """Return the SHA-256 of what is in each element `tag` of `page`, as a content security policy names them."""
+    """Return the SHA-256 digests of the contents of all elements `tag`, in the form of a content security policy."""
     texts = re.findall(rf"<{tag}\b.*?>(.*?)</{tag}>", page, re.DOTALL)
     digests = [base64.b64encode(sha256(text.encode()).digest()).decode() for text in texts]
     return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
 def _module(name: str, data: object) -> str:
-    """Return a module as a script in the page, with all modules that it imports, and before it the script of `data`."""
+    """Return a script that sets `data`, and one with a module and all modules that it imports."""
     bundle = "\n".join(["const modules = {};", *map(_wrapped, [*_imported(name), name])])
     return "\n".join([_script(f"window.PLYZERO_REPORT = {as_script(data)};"), _script(bundle, ' type="module"')])
 
 
 def _imported(name: str) -> dict[str, None]:
-    """Return the modules that a module imports, each after those that it imports itself."""
+    """Return the modules that a module imports, in the order in which they can be evaluated."""
     found: dict[str, None] = {}
     for _, _, each in IMPORT.findall(text_of(name)):
         found |= {**_imported(each), each: None}
@@ -138,7 +138,7 @@ def _as_constants(found: re.Match[str]) -> str:
 
 
 def _renamed(names: str, rename: Callable[[str, str], str]) -> list[str]:
-    """Return the names of an import or an export; of one `as` another what `rename` makes of both."""
+    """Return the names of an import or an export; `rename` is applied to both names of an `as`."""
     pairs = [each.split(" as ") for each in names.split(",") if each.strip()]
     return [rename(*pair) if len(pair) == 2 else pair[0].strip() for pair in pairs]
 

@@ -1,6 +1,6 @@
-"""A game as JSON, for the page on which it is played: positions, searches, the network's view.
+"""Positions, searches and the network's view as JSON, for the page on which a game is played.
 
-The state of a game is its list of moves, which every request brings; nothing is kept here but networks.
+The state of a game is its list of moves, which comes with every request.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from plyzero.rules.game import Game, board_of
 from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
 
 MAX_TEXT: Final = 100_000
-"""Length of a list of moves above which it is refused."""
+"""Longest list of moves, in characters."""
 
 EVENT_SECONDS: Final = 0.1
 """Time between two events of a search."""
 
 LETTER_PAIRS: Final = (1, 4)
-"""`Game.sgf_game` of go and gomoku, whose SGF files name a point by two letters, from the upper left corner on."""
+"""`Game.sgf_game` of go and gomoku. Their SGF files name a point by two letters, from the upper left corner on."""
 
 
 def describe_sgf(game: GameSpec) -> dict[str, object] | None:
     """Return how SGF files name the game and its moves; None if the game has no `sgf_game`, or no board.
 
-    GM, SZ, KM: properties of the first node; KM for games with a komi only.
-    points:     of moves whose names are others there, name -> point.
+    GM, SZ, KM: properties of the first node; KM only for games with a komi.
+    points:     name of a move -> its name in SGF files, where it differs.
     """
     number, board = game.start.sgf_game, board_of(game.start)
     if number is None or board is None:
@@ -53,8 +53,11 @@ def describe_sgf(game: GameSpec) -> dict[str, object] | None:
             column, row = grid.place(cell)
             points[cell.name] = ascii_letters[column] + ascii_letters[grid.rows - 1 - row]
     size = str(grid.rows) if grid.rows == grid.columns else f"{grid.columns}:{grid.rows}"
+    properties: dict[str, object] = {"GM": str(number), "SZ": size}
     komi = game.parameter("komi")
-    return {"GM": str(number), "SZ": size, **({} if komi is None else {"KM": str(komi)}), "points": points}
+    if komi is not None:
+        properties["KM"] = str(komi)
+    return {**properties, "points": points}
 
 
 def parse_moves(game: GameSpec, text: str) -> tuple[list[Game], list[int]]:
@@ -65,24 +68,24 @@ def parse_moves(game: GameSpec, text: str) -> tuple[list[Game], list[int]]:
     if len(text) > MAX_TEXT:
         raise UserError(f"expected at most {MAX_TEXT} characters of moves, got {len(text)}")
     record = from_moves(game, text)
-    return [*record.positions], [*record.moves]
+    return list(record.positions), list(record.moves)
 
 
 def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | None = None) -> dict[str, object]:
-    """Return a position of the game with the moves `text`, and with the rolls that follow them if chance moves then.
+    """Return a position of the game with the moves `text`. Rolls that follow these moves are made with `rng`.
 
     The position is the one after `at` moves and rolls, and after the rolls that were made there; None = the last one.
 
-    moves:   the names of all moves and rolls of the game, the new rolls among them.
+    moves:   the names of all moves and rolls of the game, with the new rolls.
     movers:  the player who made each, null for a roll.
     at:      number of moves and rolls before the position: a player moves there, or the game ends with it.
     svg:     the board as an SVG element whose cells carry their names, with the last turn of a player marked: all its
              moves, and the rolls between them; null if the game has no board.
-    turn:    the `spots` of each move of that turn, as of `legal`.
-    colours: of the pieces of players 0 and 1, in words; null without a board.
+    turn:    the `spots` of each move of that turn, as in `legal`.
+    colours: the colours of the pieces of players 0 and 1, in words; null without a board.
     text:    the position as text.
     toPlay:  0 or 1.
-    legal:   of each legal action its `name`, the `path` of cells to click on, and the `spots` where it is drawn, in
+    legal:   for each legal action its `name`, the `path` of cells to click on, and the `spots` where it is drawn, in
              units of the picture. An action without cells has an empty path.
     outcome: null while the game goes on, otherwise `winner`, 0, 1, or null for a draw, and with points `score`.
     """
@@ -111,7 +114,7 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
 
 
 def _last_turn(movers: Sequence[int | None]) -> list[int]:
-    """Return the plies of the last moves of one player, between which only rolls may be."""
+    """Return the plies of the last turn of a player: its moves, with nothing but rolls between them."""
     turn: list[int] = []
     for ply in reversed(range(len(movers))):
         if movers[ply] is not None:
@@ -122,7 +125,7 @@ def _last_turn(movers: Sequence[int | None]) -> list[int]:
 
 
 def _draw(board: Board, positions: Sequence[Game], turn: Sequence[int]) -> str:
-    """Return the picture of `board`, with the cells marked that have changed since the beginning of a turn."""
+    """Return the picture of `board`. The cells that have changed since the beginning of a turn are marked."""
     before = board_of(positions[turn[0]]) if turn else None
     return render_svg(board, last=board.changed(before) if before else (), style=False)
 
@@ -133,7 +136,7 @@ def _action(position: Game, board: Board | None, action: int) -> dict[str, objec
 
 
 def _spots(board: Board | None, name: str) -> list[tuple[float, float]]:
-    """Return where the cells are that are clicked to play an action."""
+    """Return the places of the cells that are clicked to play an action."""
     return [(UNIT * cell.x, UNIT * cell.y) for cell in board.clicked(name)] if board else []
 
 
@@ -148,19 +151,22 @@ def unfinished_position(game: GameSpec, text: str) -> Game:
 
 
 def search_position(player: Player, position: Game) -> Callable[[Report], Event]:
-    """Return the search of `player` in `position`, which reports what it has found so far.
+    """Return the search of `player` in `position`, which reports its results while it runs.
 
-    moveInfos, rootInfo: as in plyzero.play.analysis; each of moveInfos also has the improved `policy` and, of the best
-                         three in the last event, `line`: the principal variation with `by`, `name` and `spots`.
+    moveInfos, rootInfo: as in plyzero.play.analysis; each of moveInfos also has the improved `policy`.
     simulations, of:     number of simulations made so far, and in all.
-    choice:              the name of the move that the player chooses, in the last event.
-    judge:               a sentence about the strength of a player that searches, in the last event.
-    hopeless:            whether it would resign, in the last event.
+
+    Only in the last event:
+
+    line:     in the best three of moveInfos, the principal variation with `by`, `name` and `spots`.
+    choice:   the name of the move that the player chooses.
+    judge:    a sentence about the strength of a player that searches.
+    hopeless: whether it would resign.
     """
 
     def run(report: Report) -> Event:
         if isinstance(player, AgentPlayer):
-            player.on_wait = lambda: report({})  # which ends the search when the visitor leaves
+            player.on_wait = lambda: report({})  # an empty event: it ends the search when the visitor has left
         if not isinstance(player, Bot):
             return {"choice": position.action_name(player.choose_all([position])[0])}
 
@@ -193,7 +199,7 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
 
 
 def line_of(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
-    """Return up to six moves `names` from `position` on, up to the first roll, each with its places on the board."""
+    """Return the first six of the moves `names` from `position` on, with their places; the first roll ends them."""
     line: list[dict[str, object]] = []
     for name in names[:6]:
         if is_chance(position):
@@ -212,13 +218,16 @@ def network_view(bot: Bot, position: Game) -> dict[str, object]:
     lead:    expected points by which the player to move wins; null if the network does not estimate them.
     board:   the expected final board, `[planes][rows][columns]` from -1 to 1 for the player to move, or null.
     """
-    result, board = bot.with_simulations(0).search([position])[0], bot.final_board(position)
+    result = bot.with_simulations(0).search([position])[0]
+    board = bot.final_board(position)
     value, draw = result.network_value, result.network_draw
-    order = np.argsort(-result.prior, kind="stable")
+    win, loss = (1 - draw + value) / 2, (1 - draw - value) / 2
+    likeliest_first = np.argsort(-result.prior, kind="stable")
+    names = [position.action_name(int(action)) for action in result.actions]
     return {
         "planes": np.asarray(position.observe(), np.float32).round(4).tolist(),
-        "policy": [[position.action_name(int(result.actions[i])), round(float(result.prior[i]), 4)] for i in order],
-        "wdl": [round(each, 4) for each in ((1 - draw + value) / 2, draw, (1 - draw - value) / 2)],
+        "policy": [[names[i], round(float(result.prior[i]), 4)] for i in likeliest_first],
+        "wdl": [round(each, 4) for each in (win, draw, loss)],
         "lead": None if result.score is None else round(result.score, 2),
         "board": None if board is None else board.round(3).tolist(),
     }

@@ -1,9 +1,10 @@
-"""Pictures of numbers, by matplotlib: curves from CSV files and JSON lines, and ratings with their intervals."""
+"""Plots by matplotlib: curves from CSV files and JSON lines, and ratings with their intervals."""
 
 from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -29,9 +30,9 @@ Table = Mapping[str, Sequence[Cell]]
 
 
 def plot_curves(tables: Mapping[str, Table], x: str, columns: Sequence[str], *, title: str = "") -> Figure:
-    """Return a figure with one chart below the other for each of `columns`, and in each one curve per table, over `x`.
+    """Return a figure with a chart for each of `columns`, one below the other, with one curve per table over `x`.
 
-    Columns with `_low` and `_high` after the name give the curve a band. Values that are no numbers are left out.
+    Columns with `_low` and `_high` after the name give the curve a band. Values that are not numbers are left out.
 
     tables: label -> table. Raises UserError if a table lacks `x`, or if no table has one of `columns` with numbers.
     """
@@ -66,21 +67,25 @@ def plot_ratings(players: Sequence[Mapping[str, Any]], *, anchor: str = "", titl
     """
     rated = sorted(players, key=lambda each: float(each["elo"]), reverse=True)
     rows = [(str(each["player"]), *(float(each[key]) for key in ("elo", "low", "high"))) for each in rated]
-    return plot_intervals({"": rows}, "Elo with 95 % interval" + (f"; {anchor} = 0" if anchor else ""), title=title)
+    x = "Elo with 95 % interval"
+    if anchor:
+        x += f"; {anchor} = 0"
+    return plot_intervals({"": rows}, x, title=title)
 
 
 def plot_intervals(groups: Mapping[str, Sequence[tuple[Any, ...]]], x: str, *, title: str) -> Figure:
     """Return a figure with values and their intervals, one name below the other.
 
-    groups: label -> rows of a name, its value, and the ends of its interval, None where there are none.
+    groups: label -> rows (name, value, low end, high end); the ends are None without an interval.
     """
-    names = [*dict.fromkeys(name for rows in groups.values() for name, *_ in rows)]
+    all_rows = itertools.chain.from_iterable(groups.values())
+    names = list(dict.fromkeys(row[0] for row in all_rows))
     figure = _figure(height=1.2 + 0.35 * len(names) * len(groups))
     chart = figure.subplots()
     for place, (label, rows) in enumerate(groups.items()):
         shift = 0.7 * ((place + 0.5) / len(groups) - 0.5)
-        value, low, high = np.array([numbers for _, *numbers in rows], np.float64).T
-        heights = [names.index(name) + shift for name, *_ in rows]
+        value, low, high = np.array([row[1:] for row in rows], np.float64).T
+        heights = [names.index(row[0]) + shift for row in rows]
         chart.errorbar(value, heights, xerr=[value - low, high - value], fmt="o", capsize=3, label=label)
     chart.set_ylim(len(names) - 0.5, -0.5)
     chart.set_yticks(range(len(names)), names)
@@ -95,7 +100,8 @@ def plot_intervals(groups: Mapping[str, Sequence[tuple[Any, ...]]], x: str, *, t
 def read_table(path: Path) -> Table:
     """Return a CSV file with a header, or a file of JSON lines, as columns. Raises UserError if it is neither."""
     text = read_text(path, "a CSV file or JSON lines", max_bytes=1 << 28)
-    rows = _json_rows(text, path) if text.lstrip().startswith("{") else [*csv.DictReader(io.StringIO(text))]
+    is_json = text.lstrip().startswith("{")
+    rows = _json_rows(text, path) if is_json else list(csv.DictReader(io.StringIO(text)))
     if not rows:
         raise UserError(f"{path} has no rows; expected a CSV file with a header, or JSON lines")
     names = dict.fromkeys(name for row in rows for name in row if isinstance(name, str))
@@ -106,7 +112,7 @@ def check_picture(path: Path) -> None:
     """Raise UserError if `path` is not the name of a picture, and ImportError if matplotlib is missing."""
     if path.suffix not in KINDS:
         raise UserError(f"expected a file that ends in {', '.join(KINDS[:-1])} or {KINDS[-1]}, got {path}")
-    import matplotlib.figure  # noqa: F401  # at once: where it is missing, nothing is made first
+    import matplotlib.figure  # noqa: F401  # fail now if it is missing, before anything is computed
 
 
 def write_picture(figure: Figure, path: Path) -> None:
@@ -123,7 +129,7 @@ def _figure(*, height: float) -> Figure:
 
 
 def _numbers(table: Table, x: str, column: str) -> NDArray[np.float64]:
-    """Return `[points, 2]` the rows that have numbers in both columns, in the order of `x`; none without the column."""
+    """Return `[points, 2]`: the rows with numbers in both columns, sorted by `x`; no row without the column."""
     pairs = [[_number(one), _number(other)] for one, other in zip(table[x], table.get(column, ()), strict=False)]
     points = np.array(pairs, np.float64).reshape(-1, 2)
     points = points[np.isfinite(points).all(1)]

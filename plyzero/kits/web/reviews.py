@@ -18,26 +18,27 @@ from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
 from plyzero.search.tree import PROVEN_WIN, UNPROVEN
 
 MISTAKES: Final = ((0.3, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))
-"""Smallest loss of expected score -> the name of the move; lichess uses the same bounds."""
+"""(smallest loss of expected score, the name of such a move), the largest first; lichess uses the same bounds."""
 
 TOGETHER: Final = 64
-"""Number of positions searched at a time: few enough for one group of `Bot.search`, so that progress adds up."""
+"""Number of positions searched at a time: `Bot.search` searches so many in one group, so progress adds up."""
 
 
 def review(bot: Bot, positions: Sequence[Game], moves: Sequence[int]) -> Callable[[Report], Event]:
-    """Return the review of a game by `bot`: its `positions`, and the `moves`, rolls among them, between them.
+    """Return the review of a game by `bot`. `moves`, rolls among them, are the moves between its `positions`.
 
-    A game is judged from its end backwards, because what a move is worth is known better after it than before: a
-    position is worth as much as the move played, by the position that it led to, or as the best other move if that is
-    worth more. So nobody gains by a move, and where the score falls, the move played there has lost it. A position
-    before a roll is judged by its own search alone: what was rolled is luck.
+    A game is judged from its end backwards, because the value of a move is known better after it than before it. The
+    value of a position is the value of the position after the move played, or of the best other move if that is
+    larger. So nobody gains by a move, and where the score falls, the move played there has lost it. A position before
+    a roll is judged by its own search alone, because the roll is luck.
 
-    plies:    of each position `winrate`, `drawrate` and `lead`, the expected points, for player 0, null where a roll
-              comes next, and `lead` also where it is not known; of each move of a player also `by`, `lost` of the
-              expected score against the best move, the name of the `best` move, and `mistake`: "inaccuracy", "mistake",
-              "blunder" or null. A mistake has two principal variations, see `line_of`: `line` of the best move, and
-              `answer` to the move played, empty where a roll or the end comes next.
-    accuracy: of both players, in percent; null for one who has not moved.
+    plies:    for each position `winrate`, `drawrate` and `lead`, the expected points, for player 0; null where a roll
+              comes next, and `lead` also where it is not known. A move of a player also has `by`; `lost`, how much less
+              the expected score is than after the best move; `best`, the name of that move; and `mistake`:
+              "inaccuracy", "mistake", "blunder" or null. A mistake has two principal variations, see `line_of`: `line`
+              begins with the best move, and `answer` follows the move played; it is empty where a roll or the end
+              comes next.
+    accuracy: the accuracy of both players, in percent; null for one who has not moved.
     done_of:  [made, all] simulations, in the events before; fewer are made where a result is proven.
     """
 
@@ -80,11 +81,13 @@ def _exact_scores(
 ) -> dict[int, float]:
     """Return ply -> score of player 0 where it is certain: at the end, where a search has proven it, and after that.
 
-    All positions after a proven loss are lost too, and after a winning move they are lost for the opponent.
+    All positions after a proven loss are lost too. After a proven winning move they are lost for the opponent.
     """
     scores: dict[int, float] = {}
     for ply, position in enumerate(positions):
-        outcome, result, before = position.outcome(), found.get(ply), found.get(ply - 1)
+        outcome = position.outcome()
+        result = found.get(ply)
+        before = found.get(ply - 1)
         if outcome is not None:
             scores[ply] = (1 + outcome.value(0)) / 2
         elif result and result.proven != UNPROVEN:
@@ -99,11 +102,13 @@ def _exact_scores(
 def _variation(position: Game, result: SearchResult, move: str | None = None) -> list[dict[str, object]]:
     """Return the principal variation of `move`, or of the best one."""
     infos = move_infos(position, result)
-    return line_of(position, next((info["pv"] for info in infos if info["move"] == move), infos[0]["pv"]))
+    matching = [info for info in infos if info["move"] == move]
+    info = matching[0] if matching else infos[0]
+    return line_of(position, info["pv"])
 
 
 def _lead(position: Game, result: SearchResult | None) -> float | None:
-    """Return the points by which player 0 leads at the end, or is expected to; None if that is not known."""
+    """Return the points by which player 0 leads at the end, or is expected to lead; None if that is not known."""
     outcome = position.outcome()
     if outcome is not None:
         return None if outcome.score is None else outcome.lead(0)
@@ -120,14 +125,15 @@ def _seen_by(player: int, score: float) -> float:
 def _judge(
     position: Game, result: SearchResult, move: int | None, exact: float | None, after: float | None
 ) -> tuple[float, dict[str, Any]]:
-    """Return the expected score of player 0, and what is said of the move played.
+    """Return the expected score of player 0, and the judgement of the move played.
 
-    move:  None at the end of what was played.
+    move:  None in the last position.
     exact: the score of player 0 where it is certain.
-    after: the same after the move; None where a roll comes next: the value that the search gives to the move is taken
-           then, if it has looked at it.
+    after: the score of player 0 after the move; None where a roll comes next. Then the value that the search gives to
+           the move is used, if it has visited it.
     """
-    mover, best = int(position.to_play), result.best_action()
+    mover = int(position.to_play)
+    best = result.best_action()
     values = {int(action): (1 + float(q)) / 2 for action, q in zip(result.actions, result.q, strict=True)}
     if move is not None and after is not None:
         values[move] = _seen_by(mover, after)
@@ -141,7 +147,7 @@ def _judge(
         return _seen_by(mover, expected), {}
     lost = 0.0 if math.isnan(values[move]) else max(0.0, expected - values[move])
     if move == result.best_action() and lost < MISTAKES[-1][0]:
-        lost = 0.0  # of a move that the search itself would have played, less is noise
+        lost = 0.0  # the search itself would have played this move, so a small loss is noise
     mistake = next((name for bound, name in MISTAKES if lost >= bound), None)
     judged = {"by": mover, "lost": round(lost, 4), "best": position.action_name(best), "mistake": mistake}
     return _seen_by(mover, expected), judged
@@ -153,7 +159,7 @@ def _known(score: float, result: SearchResult) -> float:
 
 
 def _most_visited_but(move: int, result: SearchResult) -> int:
-    """Return the most visited of the other actions, of equal ones the best; `move` if no other was visited."""
+    """Return the most visited of the other actions, the best of equals; `move` if no other was visited."""
     others = np.where(result.actions == move, 0, result.visits)
     order = np.lexsort((np.nan_to_num(result.q, nan=-1), others))
     return int(result.actions[order[-1]]) if others.any() else move

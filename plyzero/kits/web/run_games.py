@@ -6,6 +6,7 @@ import heapq
 import threading
 import time
 from collections.abc import Callable
+from typing import Final
 
 from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
@@ -17,7 +18,9 @@ from plyzero.run.segments import SegmentError, SegmentName, list_segments, read_
 from plyzero.volume_errors import explain
 
 Shown = dict[str, object]
-"""A game of `plyzero replay export`, without what no chart needs, and the `step` of the last model."""
+"""The fields of a game of `plyzero replay export` that charts need, and the `step` of the last model."""
+
+SHOWN_FIELDS: Final = ("id", "moves", "winner", "end", "opening_plies", "players", "values")
 
 
 class NewestGames:
@@ -27,7 +30,7 @@ class NewestGames:
     """
 
     def __init__(self, run: RunDirectory, *, clock: Callable[[], float] = time.time) -> None:
-        """`clock` returns the time of day, with which the times of files are compared."""
+        """`clock` returns the time of day; the times of files are compared with it."""
         self._run, self._clock = run, clock
         self._game: GameSpec | None = run.game if isinstance(run, Run) else None
         self._lock = threading.Lock()
@@ -36,16 +39,17 @@ class NewestGames:
         self._found = self._answer([], "The newest games are being read.")
 
     def newest(self, count: int) -> dict[str, object]:
-        """Return the newest `count` games, newest first, as a JSON object; the last answer while another call reads.
+        """Return the newest `count` games as a JSON object; while another call reads, the last answer.
 
-        games: with `newest_seconds`, how long ago they were stored.
-        note:  a sentence about games that are not there, or None.
+        games:          newest first.
+        newest_seconds: how long ago the newest of them were stored.
+        note:           a sentence about games that cannot be shown, or None.
         """
         if not self._lock.acquire(blocking=False):
             return self._found
         try:
             self._found = self._read(count)
-        except UserError as error:  # the rules cannot be imported, or are not those of the run
+        except UserError as error:  # the rules cannot be imported, or differ from the run's
             self._found = self._answer([], str(error))
         except OSError as error:
             self._found = self._answer([], f"the games cannot be read: {explain(error)}")
@@ -62,8 +66,8 @@ class NewestGames:
         games: list[Shown] = []
         used: dict[SegmentName, list[Shown]] = {}
         note = None
-        newest_first = heapq.nlargest(count, names, key=lambda name: (self._sealed[name], name))  # each has a game
-        for name in newest_first:
+        # Each segment has a game, so `count` segments are enough.
+        for name in heapq.nlargest(count, names, key=lambda name: (self._sealed[name], name)):
             if name not in self._games:
                 try:
                     self._games[name] = self._read_segment(name, game)
@@ -93,12 +97,14 @@ class NewestGames:
 
     def _read_segment(self, name: SegmentName, game: GameSpec) -> list[Shown]:
         """Return the games of a segment, newest first."""
-        found = games_to_json(read_segment(self._run.segments / str(name), game, run_id=self._run.id), game.start)
-        fields = "id", "moves", "winner", "end", "opening_plies", "players", "values"
-        games = [{**{key: each.get(key) for key in fields}, "step": max(each["models"], default=0)} for each in found]
+        segment = read_segment(self._run.segments / str(name), game, run_id=self._run.id)
+        games: list[Shown] = []
+        for each in games_to_json(segment, game.start):
+            shown = {key: each.get(key) for key in SHOWN_FIELDS}
+            games.append({**shown, "step": max(each["models"], default=0)})
         return games[::-1]
 
     def _answer(self, games: list[Shown], note: str | None, sealed: float | None = None) -> dict[str, object]:
-        """Return the JSON object, as docs/formats.md lists it; `sealed`: when the newest of the games were stored."""
+        """Return the JSON object that docs/formats.md describes. `sealed`: when the newest games were stored."""
         age = None if sealed is None else max(0.0, round(self._clock() - sealed, 1))
         return {"version": 1, "games": games, "newest_seconds": age, "note": note and plain(note, 400)}

@@ -16,6 +16,10 @@ from plyzero.errors import UserError
 MAX_SECONDS: Final = 120.0
 """Longest time that a search may take, in seconds."""
 
+MAX_WAITING_OF_VISITOR: Final = 40
+MAX_WAITING: Final = 200
+"""Largest number of searches that wait, of one visitor and of all together."""
+
 Event = Mapping[str, object]
 """Results of a search as JSON; the last event has `done`, and `error` where the search has failed."""
 
@@ -40,17 +44,20 @@ class Searches:
     async def stream(self, search: Callable[[Report], Event], visitor: str = "") -> AsyncGenerator[Event]:
         """Yield the events that `search` reports, and at last what it returns, with `done`.
 
-        A visitor, that is a network address, has at most 40 waiting searches, and all have 200 together. An error
-        becomes a last event with a sentence in `error`. If this iterator is closed before, the next report of the
-        search raises LeftError.
+        visitor: its network address. It has at most MAX_WAITING_OF_VISITOR waiting searches, all together MAX_WAITING.
+
+        An error becomes a last event with a sentence in `error`. If this iterator is closed before, the next report of
+        the search raises LeftError.
         """
-        own, all_of_them = len(self._waiting.get(visitor, ())), sum(map(len, self._waiting.values()))
-        if own >= 40 or all_of_them >= 200:
-            yield {"done": True, "error": f"{max(own, all_of_them)} searches are waiting already; try again later"}
+        own = len(self._waiting.get(visitor, ()))
+        total = sum(len(turns) for turns in self._waiting.values())
+        if own >= MAX_WAITING_OF_VISITOR or total >= MAX_WAITING:
+            yield {"done": True, "error": f"{max(own, total)} searches are waiting already; try again later"}
             return
         await self._turn(visitor)
         events: asyncio.Queue[Event] = asyncio.Queue()
-        loop, left = asyncio.get_running_loop(), threading.Event()
+        loop = asyncio.get_running_loop()
+        left = threading.Event()
         deadline = time.monotonic() + MAX_SECONDS
 
         def report(event: Event) -> None:
@@ -75,7 +82,8 @@ class Searches:
     async def result(self, search: Callable[[Report], Event], visitor: str = "") -> Event:
         """Return what `search` returns, without its events. Raises UserError if it fails or too many wait."""
         async with aclosing(self.stream(search, visitor)) as events:
-            *_, last = [event async for event in events]
+            async for event in events:
+                last = event
         if "error" in last:
             raise UserError(str(last["error"]))
         return last
@@ -98,7 +106,7 @@ class Searches:
             raise
 
     def _end_turn(self) -> None:
-        """Start the first search of the next visitor, if any waits, who then goes to the end of the queue."""
+        """Start the first search of the next visitor, if any waits. This visitor then goes to the end of the queue."""
         while self._waiting:
             visitor = next(iter(self._waiting))
             turns = self._waiting.pop(visitor)
@@ -112,7 +120,7 @@ class Searches:
 
 
 def _run(search: Callable[[Report], Event], report: Report) -> None:
-    with suppress(LeftError, RuntimeError):  # the second when the loop is closed, as the server ends
+    with suppress(LeftError, RuntimeError):  # RuntimeError: the event loop is closed, because the server ends
         try:
             report({**search(report), "done": True})
         except UserError as error:

@@ -15,10 +15,11 @@ from contextlib import suppress
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.kits.web import pages, play_api, searches, server
+from plyzero.kits.web import connections, pages, play_api, searches
+from plyzero.kits.web.connections import listen
 from plyzero.kits.web.opponents import Opponents
 from plyzero.kits.web.pages import PAGE
-from plyzero.kits.web.server import listen, make_app
+from plyzero.kits.web.server import make_app
 from plyzero.play.agents import Agent
 from plyzero.rules.catalog import load_game
 from tests.helpers.runs import small_run
@@ -233,7 +234,7 @@ BEGINS = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 
 @pytest.mark.parametrize("sent", [b"", BEGINS, BEGINS + b"\r\n" + BEGINS, BEGINS + b"Content-Length: 9\r\n\r\n"])
 def test_a_request_that_does_not_arrive_is_cut(address, monkeypatch, sent):
-    monkeypatch.setattr(server, "REQUEST_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.1)
     with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=60) as connection:
         connection.sendall(sent)
         with suppress(ConnectionResetError):

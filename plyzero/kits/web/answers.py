@@ -1,0 +1,255 @@
+"""The answers of the web server: about a game, its positions and searches, and about a run of it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Final, cast
+
+import numpy as np
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from plyzero.errors import UserError, shown
+from plyzero.kits.web.opponents import ANALYSIS, Opponents
+from plyzero.kits.web.play_api import (
+    describe_position,
+    describe_sgf,
+    network_view,
+    parse_moves,
+    search_position,
+    unfinished_position,
+)
+from plyzero.kits.web.reviews import review
+from plyzero.kits.web.run_state import Dashboard
+from plyzero.kits.web.searches import Event, Report, Searches
+from plyzero.play.players import Bot
+from plyzero.rules.catalog import GameSpec
+from plyzero.rules.chance import first_decision, is_chance
+from plyzero.rules.user_errors import with_location
+
+MAX_SIMULATIONS: Final = 10_000
+"""Most simulations that a visitor may ask for."""
+
+MAX_START: Final = 4000
+"""Longest text of a position that a visitor may set up, in characters."""
+
+MAX_BEGUN: Final = 64
+"""Number of positions whose moves are remembered."""
+
+
+class GameAnswers:
+    """Answers the requests of the page on which a game is played.
+
+    The parameters `start` and `moves` of a request name a position of the game; `step` names a model of the run.
+    """
+
+    def __init__(
+        self, game: GameSpec, opponents: Opponents, searches: Searches, *, has_run: bool, has_home: bool
+    ) -> None:
+        """`has_run`, `has_home`: whether there is a dashboard of a run, and a page with all games."""
+        self._game = game
+        self._opponents = opponents
+        self._searches = searches
+        self._has_run = has_run
+        self._has_home = has_home
+        self._warm_up = WarmUp(self._first_search)
+        self._begun = {"": game}  # text of a position that a visitor has set up -> the game that begins there
+
+    async def about(self, request: Request) -> Response:
+        """Return the game, the players to choose from, and whether the search is compiled."""
+        waits_for = self._warm_up.waits_for()
+        start = self._game.start
+        return JSONResponse(
+            {
+                "game": self._game.name,
+                "identity": self._game.identity,
+                "rules": inspect.cleandoc(start.rules_text or type(start).__doc__ or ""),
+                "sgf": describe_sgf(self._game),
+                "players": await run_in_threadpool(self._players),
+                "opponent": self._opponents.usual(),
+                "newest": await run_in_threadpool(self._opponents.newest_step),
+                "hasNetwork": self._opponents.has_network,
+                "hasRun": self._has_run,
+                "hasHome": self._has_home,
+                "ready": waits_for is None,
+                "waitsFor": waits_for,
+            }
+        )
+
+    async def position(self, request: Request) -> Response:
+        """Return the position after `at` moves; a roll that is missing there is made."""
+        at = number_of(request, "at")
+        game, moves = await self._asked(request)
+        return JSONResponse(await run_in_threadpool(describe_position, game, moves, np.random.default_rng(), at=at))
+
+    async def think(self, request: Request) -> Response:
+        """Stream a search by `player`."""
+        name = request.query_params.get("player", ANALYSIS)
+        step = request.query_params.get("step", "")
+        simulations = number_of(request, "simulations")
+
+        def search(game: GameSpec, moves: str, report: Report) -> Event:
+            position = unfinished_position(game, moves)
+            player = self._opponents.find(name, step=step, moves=_moves_before(game, moves, position.to_play))
+            if name == ANALYSIS and simulations is not None and isinstance(player, Bot):
+                player = player.with_simulations(simulations, most=MAX_SIMULATIONS)
+            return search_position(player, position)(report)
+
+        return self._stream(request, search)
+
+    async def review_game(self, request: Request) -> Response:
+        """Stream the review of a game."""
+        step = request.query_params.get("step", "")
+        simulations = number_of(request, "simulations")
+
+        def search(game: GameSpec, moves: str, report: Report) -> Event:
+            bot, judge = self._opponents.judge(step, simulations, most=MAX_SIMULATIONS)
+            return {**review(bot, *parse_moves(game, moves))(report), "judge": judge}
+
+        return self._stream(request, search)
+
+    async def inspect_network(self, request: Request) -> Response:
+        """Return the network's input and output in a position."""
+        step = request.query_params.get("step", "")
+        game, moves = await self._asked(request)
+
+        def view() -> dict[str, object]:
+            return network_view(self._find_bot(step), unfinished_position(game, moves))
+
+        return JSONResponse(await run_in_threadpool(view))
+
+    async def _asked(self, request: Request) -> tuple[GameSpec, str]:
+        """Return the game, which begins at the position `start` if a visitor has set one up, and the moves.
+
+        The moves to a new position are found in a search, so that a visitor who asks for many waits alone.
+        """
+        start = request.query_params.get("start", "")
+        if len(start) > MAX_START:
+            raise UserError(f"expected a position of at most {MAX_START} characters, got {len(start)}")
+        if start not in self._begun:
+            game = await self._set_up(start, visitor_of(request))
+            if len(self._begun) > MAX_BEGUN:
+                oldest = next(text for text in self._begun if text)
+                del self._begun[oldest]
+            self._begun[start] = game
+        return self._begun[start], request.query_params.get("moves", "")
+
+    async def _set_up(self, start: str, visitor: str) -> GameSpec:
+        def search(report: Report) -> Event:
+            return {"game": self._game.set_up(start, "the text")}
+
+        found = await self._searches.result(search, visitor)
+        return cast(GameSpec, found["game"])
+
+    def _stream(self, request: Request, search: Callable[[GameSpec, str, Report], Event]) -> Response:
+        """Return the response that streams the events of a search in the position of a request."""
+
+        async def events() -> AsyncIterator[Event]:
+            try:
+                game, moves = await self._asked(request)
+            except UserError as error:
+                yield {"done": True, "error": str(error)}
+                return
+            async for event in self._searches.stream(partial(search, game, moves), visitor_of(request)):
+                yield event
+
+        async def lines() -> AsyncIterator[str]:
+            async for event in events():
+                yield f"data: {json.dumps(event)}\n\n"
+
+        return StreamingResponse(lines(), media_type="text/event-stream")
+
+    def _players(self) -> list[dict[str, str | None]]:
+        names = self._opponents.names()
+        strengths = self._opponents.strengths()
+        return [{"id": key, "name": name, "strength": strengths.get(key)} for key, name in names.items()]
+
+    def _find_bot(self, step: str) -> Bot:
+        player = self._opponents.find(ANALYSIS, step=step)
+        assert isinstance(player, Bot)
+        return player
+
+    def _first_search(self) -> None:
+        self._find_bot("").with_simulations(1).search([first_decision(self._game.start)])
+
+
+class WarmUp:
+    """The first search of a server, which compiles what searches need. It is repeated until it succeeds."""
+
+    def __init__(self, search: Callable[[], None]) -> None:
+        self._search = search
+        self._task: asyncio.Task[str] | None = None
+        self._waits_for = "the search is being compiled"
+
+    def waits_for(self) -> str | None:
+        """Return what a first search waits for, such as a first model; None once it has succeeded.
+
+        The search is started in a thread if none runs.
+        """
+        if self._task and self._task.done():
+            if not self._task.result():
+                return None
+            self._waits_for = self._task.result()
+            self._task = None
+        if self._task is None:
+            self._task = asyncio.create_task(run_in_threadpool(self._attempt))
+        return self._waits_for
+
+    def _attempt(self) -> str:
+        """Return the error of a search, "" without one."""
+        try:
+            self._search()
+        except (Exception, SystemExit) as error:
+            return str(error) if isinstance(error, UserError) else with_location(error)
+        return ""
+
+
+class RunAnswers:
+    """Answers the requests of the dashboard of a run.
+
+    Its methods are not coroutines: starlette calls them in a thread, so a slow volume does not block other requests.
+    """
+
+    def __init__(self, view: Dashboard, others: Callable[[], Sequence[str]]) -> None:
+        """`others` returns the names of the other runs that this server shows."""
+        self._view = view
+        self._others = others
+
+    def state(self, request: Request) -> Response:
+        """Return the state of the run, and the names of the other runs."""
+        return JSONResponse({**self._view.state(), "others": self._others()})
+
+    def series(self, request: Request) -> Response:
+        """Return the points of all curves from the number `since` on."""
+        return JSONResponse(self._view.series(number_of(request, "since", most=1 << 53) or 0))
+
+    def games(self, request: Request) -> Response:
+        """Return the `newest` games."""
+        newest = number_of(request, "newest", most=200)
+        return JSONResponse(self._view.games(50 if newest is None else newest))
+
+
+def number_of(request: Request, name: str, *, most: int = 99_999_999) -> int | None:
+    """Return the number that a request gives as `name`, None without one. Raises UserError unless it is 0 to `most`."""
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    if not (len(text) <= 16 and text.isascii() and text.isdigit() and int(text) <= most):
+        raise UserError(f"expected {name} from 0 to {most}, got {shown(text)}")
+    return int(text)
+
+
+def visitor_of(request: Request) -> str:
+    """Return the network address that a request comes from."""
+    return request.client.host if request.client else ""
+
+
+def _moves_before(game: GameSpec, moves: str, player: int) -> int:
+    """Return how many of the moves, rolls not counted, are by `player`."""
+    before = parse_moves(game, moves)[0][:-1]
+    return sum(position.to_play == player for position in before if not is_chance(position))
