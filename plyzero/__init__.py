@@ -107,7 +107,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: `plyzero --help` need not wait for Numba."""
+    """Import a public name when it is first used, so that `plyzero --help` does not wait for Numba."""
     if name == "__version__":
         return import_module("importlib.metadata").version("plyzero")
     for module, names in _MODULES.items():

@@ -15,7 +15,7 @@ def main() -> None:
     if sys.argv[1:2] == ["health"] and (code := answer(sys.argv[2:])) is not None:
         sys.exit(code)
     is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_default:  # an exception could be lost, or become another one, in what is imported
+    if is_default:  # an imported module could swallow KeyboardInterrupt, or turn it into another exception
         signal.signal(signal.SIGINT, _end)
     from plyzero.commands.cli import main as run
 

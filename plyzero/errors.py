@@ -23,7 +23,7 @@ class ModelDamagedError(ModelRefusedError):
 
 
 def install_command(extras: str) -> str:
-    """Return the command that installs extras of plyzero, such as "cpu,train"; no package registry has plyzero."""
+    """Return the command that installs extras of plyzero, such as "cpu,train". plyzero is in no package registry."""
     return f"pip install -e '.[{extras}]' in a checkout of plyzero, or pip install 'FILE.whl[{extras}]'"
 
 
@@ -42,7 +42,13 @@ def plain(text: str, limit: int = 2000) -> str:
     Names of files, models, heartbeats and logs come from a volume that others can write to. What str.isprintable
     refuses could move the cursor, change colours or reverse the direction of the text.
     """
-    return "".join(char if char.isprintable() else " " if char == "\n" else "?" for char in cut(text, limit))
+    return "".join(map(_printable, cut(text, limit)))
+
+
+def _printable(char: str) -> str:
+    if char.isprintable():
+        return char
+    return " " if char == "\n" else "?"
 
 
 def cut(text: str, limit: int = 2000) -> str:
@@ -51,6 +57,6 @@ def cut(text: str, limit: int = 2000) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return which of the known words is the most similar one, as the end of a sentence."""
-    found = difflib.get_close_matches(word, [*known], n=1, cutoff=0.0)
+    """Return the most similar of the known words, as the end of a sentence."""
+    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.0)
     return f"the nearest is {found[0]}" if found else "there are none"

@@ -1,4 +1,4 @@
-"""Every operation on files of the volume: readers only see complete files, and what was written survives a crash.
+"""Every operation on files of the volume: readers see only complete files, and written files survive a crash.
 
 The volume is a directory, or a bucket if the path is a RemotePath. No other module of plyzero writes, removes or locks
 a file that processes share. `fault_point` marks the moments at which a crash is most dangerous; tests kill processes
@@ -43,7 +43,10 @@ def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bo
     """
     if isinstance(path, RemotePath):
         fault_point("write: before it appears", path)
-        (path.put if replace else path.create)(content)
+        if replace:
+            path.put(content)
+        else:
+            path.create(content)
         fault_point("write: before the directory is synced", path)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +81,7 @@ def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bo
 
 
 def write_at(descriptor: int, content: bytes, offset: int) -> None:
-    """Write all of `content` at `offset`. Near a full disk the system may write less per call than it was given."""
+    """Write all of `content` at `offset`, in several calls if the system writes only a part, as on a full disk."""
     view = memoryview(content)
     while view:
         written = os.pwrite(descriptor, view, offset)
@@ -90,8 +93,7 @@ def write_at(descriptor: int, content: bytes, offset: int) -> None:
 def read_file(path: Path, *, max_bytes: int) -> bytes:
     """Return the content of a file. Raises UnreadableError, without reading it, if it has more than `max_bytes`.
 
-    The file is read at once rather than in parts, because over NFS a file that another machine removes cannot be read
-    any further.
+    The file is read at once, not in parts, because over NFS a file that another machine has removed cannot be read.
     """
     if isinstance(path, RemotePath):
         content = path.read(max_bytes=max_bytes)
@@ -119,7 +121,7 @@ def read_files(paths: Sequence[Path], *, max_bytes: int) -> list[bytes | OSError
 
 
 def read_part(path: Path, offset: int, *, max_bytes: int) -> bytes:
-    """Return what a file has from `offset` on, at most `max_bytes`. Raises UnreadableError if it is no file."""
+    """Return the content of a file from `offset` on, at most `max_bytes`. Raises UnreadableError if it is no file."""
     if isinstance(path, RemotePath):
         return path.read_part(offset, max_bytes=max_bytes)
     with _opened(path) as (file, _):
@@ -147,7 +149,7 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
 
 
 def _may_be_file(path: Path) -> bool:
-    """Return whether a path that cannot be opened may be a regular file, of a volume that has gone for a while."""
+    """Return whether a path that cannot be opened may be a regular file on a volume that is away for a while."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError as error:
@@ -162,9 +164,12 @@ def rename(path: Path, name: Path) -> None:
 
 
 def sync(descriptor: int, path: Path) -> None:
-    """Sync the content of the open file `path` to disk. After an error, what the disk has of it is unknown."""
+    """Sync the content of the open file `path` to disk. After an error, it is unknown how much of it is on disk."""
     fault_point("append: before sync", path)
-    (os.fdatasync if hasattr(os, "fdatasync") else os.fsync)(descriptor)  # macOS has only the other
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(descriptor)
+    else:  # macOS
+        os.fsync(descriptor)
 
 
 def remove(path: Path) -> None:
@@ -177,7 +182,7 @@ def remove(path: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a file, or a directory with all that it holds, without following links; a missing one is no error."""
+    """Remove a file, or a directory with its content, without following links; a missing one is no error."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -187,7 +192,7 @@ def remove_tree(path: Path) -> None:
 def move(path: Path, directory: Path, *, name: str | None = None) -> None:
     """Move a file into another directory of the volume, under its own or another name; a file there is replaced.
 
-    To and from a bucket it is copied and then removed, so a process that is killed between may leave both.
+    To and from a bucket it is copied and then removed, so a process that is killed between these may leave both.
     """
     directory.mkdir(exist_ok=True)
     fault_point("move: before", path)
@@ -202,7 +207,7 @@ def move(path: Path, directory: Path, *, name: str | None = None) -> None:
 
 
 def append(path: Path, content: bytes) -> None:
-    """Append to a file that has a single writer and only grows. In a bucket the whole object is written anew."""
+    """Append to a file that has a single writer and only grows. In a bucket the whole object is written again."""
     if isinstance(path, RemotePath):
         before = path.read(max_bytes=sys.maxsize) if path.is_file() else b""
         path.put((before or b"") + content)
@@ -229,7 +234,7 @@ def sync_directory(directory: Path) -> None:
 
 @contextmanager
 def socket_address(path: Path) -> Iterator[str]:
-    """Yield an address of a Unix socket at `path`: its own may be longer than the 107 bytes that Linux takes."""
+    """Yield an address of the Unix socket at `path` that is short enough: Linux accepts at most 107 bytes."""
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{directory}/{path.name}"
@@ -241,8 +246,11 @@ def lock(path: Path, *, needed: bool = True, to_write: bool = False) -> int | No
     """Return a descriptor that holds the lock on an existing file; None if it is held already or the file is gone.
 
     The lock is released when the descriptor is closed or the process ends, in whatever way; the existence of the file
-    means nothing. If the volume does not support locks, this raises OSError with an errno of NO_LOCKS, or, if the lock
-    is not `needed`, returns a descriptor without one. A file that may only be read is locked too, but not `to_write`.
+    means nothing.
+
+    needed:   if the volume does not support locks, raise OSError with an errno of NO_LOCKS; otherwise return a
+              descriptor without a lock.
+    to_write: raise OSError for a file that may only be read; otherwise lock it too.
     """
     if isinstance(path, RemotePath):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
@@ -251,7 +259,8 @@ def lock(path: Path, *, needed: bool = True, to_write: bool = False) -> int | No
     except FileNotFoundError:
         return None
     except OSError as error:
-        if to_write or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):  # of another user, read-only mount
+        is_read_only = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)  # another user's file, read-only mount
+        if to_write or not is_read_only:
             raise
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -271,7 +280,7 @@ def lock(path: Path, *, needed: bool = True, to_write: bool = False) -> int | No
 
 @contextmanager
 def holding(path: Path, refusal: str) -> Iterator[None]:
-    """Hold the lock on a file, which is created if there is none. Raises UserError with `refusal` if it is held."""
+    """Hold the lock on a file; create the file if there is none. Raises UserError with `refusal` if it is held."""
     if not path.exists():
         with suppress(FileExistsError):  # another process created it first
             write_file(path, b"")
@@ -285,7 +294,7 @@ def holding(path: Path, refusal: str) -> Iterator[None]:
 
 
 def list_names(directory: Path) -> list[str]:
-    """Return the names of all files in a directory; [] if it does not exist, for copies may leave out empty ones."""
+    """Return the names of all files in a directory; [] if it does not exist: copies may leave out empty directories."""
     if isinstance(directory, RemotePath):
         return list(directory.sizes())
     with suppress(FileNotFoundError):
@@ -310,7 +319,7 @@ def list_files(directory: Path) -> dict[str, int]:
 def is_named(descriptor: int, path: Path) -> bool:
     """Return whether `path` is still the name of an open file, which another process may have renamed or removed.
 
-    The path is opened rather than asked for its status, which NFS and FUSE may answer from a cache.
+    The path is opened, because NFS and FUSE may return its status from a cache.
     """
     try:
         found = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -318,7 +327,7 @@ def is_named(descriptor: int, path: Path) -> bool:
             return os.path.samestat(os.fstat(found), os.fstat(descriptor))
         finally:
             os.close(found)
-    except FileNotFoundError:  # over FUSE also of the status of an open file, which another mount has removed
+    except FileNotFoundError:  # over FUSE, fstat raises it too if another mount has removed the open file
         return False
 
 
@@ -330,8 +339,8 @@ def interval(directory: Path, seconds: float) -> float:
 def watch_directory(directory: Path, changed: threading.Event) -> Callable[[], None]:
     """Set `changed` at each change in `directory`, until the function that this returns is called.
 
-    Raises OSError if the system reports no changes, for example because its limit on watches or, per user and shared by
-    all containers of this user, on inotify instances is reached.
+    Raises OSError if the system reports no changes, for example because its limit on watches is reached, or its limit
+    on inotify instances, which all containers of a user share.
     """
     from watchdog import events, observers
 
@@ -364,11 +373,11 @@ class Room(NamedTuple):
 
 
 def free_room(directory: Path) -> Room:
-    """Return what the volume of `directory` has left."""
+    """Return the room that is left on the volume of `directory`."""
     if isinstance(directory, RemotePath):
         return Room(sys.maxsize, sys.maxsize)
     found = os.statvfs(directory)
-    # Some file systems, such as Btrfs, make inodes by need and report that they have none.
+    # Some file systems, such as Btrfs, create inodes when they are needed, and report 0 of them.
     return Room(found.f_bavail * found.f_frsize, found.f_favail if found.f_files else sys.maxsize)
 
 
@@ -381,7 +390,7 @@ def modified_at(path: Path) -> float:
 
 
 def _let_read(descriptor: int, directory: Path) -> None:
-    """Let everybody read an open file who may read its directory, whatever the umask of this process is.
+    """Make an open file readable for everyone who may read its directory, whatever the umask of this process is.
 
     Otherwise a worker and a trainer of different users could share a directory, but not the files in it.
     """

@@ -1,4 +1,4 @@
-"""Lines and JSON from outside, read with the same bounds by everyone, whoever wrote them."""
+"""Bounded readers for untrusted lines and JSON."""
 
 from __future__ import annotations
 
@@ -21,38 +21,44 @@ MAX_LINE: Final = 1 << 22
 """Longest line, in bytes: a recorded game of 50,000 moves."""
 
 MAX_DEPTH: Final = 32
-"""Largest number of lists and objects inside one another."""
+"""Largest depth of nested lists and objects."""
 
 MAX_DIGITS: Final = 64
-"""Largest number of characters of a number, so that it can be computed with."""
+"""Largest number of characters of a number; arithmetic on longer ones takes too long."""
 
 Line = TypeVar("Line", bound=str | bytes)
 
 
 def bounded_lines(source: IO[bytes] | IO[str]) -> Iterator[bytes]:
-    """Yield the lines of a file, or of standard input; the part of a line behind the first MAX_LINE bytes is replaced.
+    """Yield the lines of a file, or of standard input; after MAX_LINE bytes, the rest of a line is replaced by `...`.
 
-    Bytes, because a stream of text raises an error at the first byte that its encoding does not know.
+    They are bytes, because a stream of text raises an error at the first byte that its encoding does not know.
     """
-    if source is sys.__stdin__:  # its own reader: Python aborts if it ends while a thread waits in sys.stdin
+    if source is sys.__stdin__:  # a reader of our own: Python aborts if it ends while a thread waits in sys.stdin
         source = io.BufferedReader(io.FileIO(0, closefd=False))
 
     def read() -> bytes:
         part: str | bytes = source.readline(MAX_LINE)
         return part.encode(errors="replace") if isinstance(part, str) else part
 
-    for line in iter(read, b""):
-        part = line = line.removeprefix(codecs.BOM_UTF8)
-        while len(part) >= MAX_LINE and not part.endswith(b"\n"):
-            part = read()
-        yield line if part is line else line + b"...\n"
+    def is_unfinished(part: bytes) -> bool:
+        return len(part) >= MAX_LINE and not part.endswith(b"\n")
+
+    for read_line in iter(read, b""):
+        line = read_line.removeprefix(codecs.BOM_UTF8)
+        if not is_unfinished(line):
+            yield line
+            continue
+        while is_unfinished(read()):
+            pass
+        yield line + b"...\n"
 
 
 class ArrivingLines(Iterator[Line]):
-    """Lines that a thread reads ahead, so that their arrival can be noticed; an error of the source ends them."""
+    """Lines that a thread reads ahead, so that others can wait for them. An error of the source ends them."""
 
     def __init__(self, source: Iterable[Line], *, is_last: Callable[[Line], bool] = lambda line: False) -> None:
-        """Read `source`, whose lines are not empty, to its end or to the line that `is_last`."""
+        """Read the lines of `source`, none of them empty, to its end or to the line that `is_last`."""
         self._source, self._is_last = source, is_last
         self._queue = queue.Queue[Line | Exception | None](4096)
         self._first: list[Line | Exception | None] = []  # what has arrived and is still to be returned
@@ -62,7 +68,7 @@ class ArrivingLines(Iterator[Line]):
         """Wait at most `seconds` for the next line or the end of the input, and return whether it has come."""
         if not self._first:
             try:
-                self._first.append(self._queue.get(timeout=seconds) if seconds else self._queue.get_nowait())
+                self._first.append(self._queue.get(timeout=seconds))
             except queue.Empty:
                 return False
         return True
@@ -108,15 +114,18 @@ def read_text(path: Path, form: str, *, max_bytes: int, advice: str = "") -> str
 def parse_object(text: str | bytes) -> dict[str, object]:
     """Return the JSON object in `text`, a line or a file from outside, with or without a byte order mark.
 
-    Raises ValueError with what is wrong, be it only longer than MAX_LINE, nested deeper than MAX_DEPTH, or a number
-    that has more than MAX_DIGITS characters or is not finite.
+    Raises ValueError with the reason, also for text that is longer than MAX_LINE or nested deeper than MAX_DEPTH, and
+    for a number that has more than MAX_DIGITS characters or is not finite.
     """
     try:
         if len(text) > MAX_LINE:
             raise ValueError(f"longer than {MAX_LINE} bytes")
         decoded = decode(text) if isinstance(text, bytes) else text.removeprefix("\ufeff")
         found = json.loads(
-            decoded, parse_int=lambda text: int(_bounded(text)), parse_float=_finite, parse_constant=_refuse_constant
+            decoded,
+            parse_int=_bounded_integer,
+            parse_float=_finite,
+            parse_constant=_refuse_constant,
         )
         if _depth(found) > MAX_DEPTH:
             raise RecursionError
@@ -134,17 +143,22 @@ def parse_object(text: str | bytes) -> dict[str, object]:
 
 
 def _kind(text: str | bytes) -> str | None:
-    """Return what a text is that people mistake for games as JSON lines; None if it is none of the known kinds."""
+    """Return the kind of a file that people mistake for games as JSON lines; None if it is none of the known kinds."""
     kinds = {"(;": "an SGF file", "[Event": "a PGN file", "PK\x03\x04": "a zip file, as the segments of a run are"}
     start = text[:20].decode(errors="replace") if isinstance(text, bytes) else text[:20]
-    return next((kind for begin, kind in kinds.items() if "".join(start.split()).startswith(begin)), None)
+    start = "".join(start.split())
+    return next((kind for beginning, kind in kinds.items() if start.startswith(beginning)), None)
 
 
 def _depth(value: object) -> int:
-    level, depth = [value], 0
-    while level := [each for each in level if isinstance(each, list | dict)]:
-        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+    """Return the depth of nested lists and objects, 0 for another value."""
+    level: list[object] = [value]
+    depth = 0
+    while containers := [each for each in level if isinstance(each, list | dict)]:
         depth += 1
+        level = []
+        for each in containers:
+            level += each.values() if isinstance(each, dict) else each
     return depth
 
 
@@ -152,6 +166,10 @@ def _bounded(text: str) -> str:
     if len(text) > MAX_DIGITS:
         raise ValueError(f"a number has {len(text)} characters, more than {MAX_DIGITS}")
     return text
+
+
+def _bounded_integer(text: str) -> int:
+    return int(_bounded(text))
 
 
 def _finite(text: str) -> float:

@@ -1,7 +1,7 @@
-"""The CPU cores and the memory that a process may use on this machine, and what says so.
+"""The CPU cores and the memory that a process may use on this machine, and what sets these limits.
 
-A quota may be set for any cgroup that a process is in: of its container, of a service of systemd, of a job of Slurm.
-The smallest one counts.
+A quota may be set for any cgroup that a process is in: that of its container, of a systemd service, of a Slurm job. The
+smallest one counts.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path("/sys/fs/cgroup")
-"""The directory of the cgroups of version 2, or of those of version 1, which have one below it for each controller."""
+"""The directory of the cgroups: of version 2, or of version 1 with a directory for each controller."""
 
 OWN: Final = Path("/proc/self/cgroup")
 """The file that names the cgroups of this process."""
 
 
 class Share(NamedTuple):
-    """An amount that a process may use, and its source, as the end of a sentence."""
+    """An amount that a process may use, and what sets it, as the end of a sentence."""
 
     amount: int
     says: str
@@ -59,7 +59,8 @@ def find_cores(cgroup: Path = ROOT, own: Path = OWN) -> Share:
     for directory in _cgroups("cpu", cgroup, own):
         for files in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):  # version 2, version 1
             with suppress(OSError, ValueError):  # no such cgroup, or a quota of "max"
-                quota, period = map(int, " ".join((directory / file).read_text() for file in files).split())
+                text = " ".join((directory / file).read_text() for file in files)
+                quota, period = map(int, text.split())
                 if 0 < quota < smallest * period:
                     smallest = quota / period
                     cores = Share(max(1, int(smallest)), f"by the quota of {directory}, {smallest:g} cores")
@@ -72,11 +73,17 @@ def _cgroups(controller: str, cgroup: Path, own: Path) -> Iterator[Path]:
         lines = own.read_text().splitlines()
     except OSError:  # another system
         lines = []
-    inner = {controller: Path(), "": Path()}  # of version 2, and what a container sees of its own without a namespace
+    # A line of version 2 names no controller. Without a namespace of its own, a container sees its cgroup at the root.
+    inner = {controller: Path(), "": Path()}
     for line in lines:
         _, controllers, path = line.split(":", 2)
         for name in {controller, ""}.intersection(controllers.split(",")):
             inner[name] = Path() if ".." in path else Path(path.lstrip("/"))
-    roots = (cgroup / controller, inner[controller]), (cgroup / "unified", inner[""]), (cgroup, inner[""])
-    for root, innermost in roots:
-        yield from (root / each for each in (innermost, *innermost.parents))
+    for root, innermost in (
+        (cgroup / controller, inner[controller]),  # version 1
+        (cgroup / "unified", inner[""]),  # version 2 beside version 1
+        (cgroup, inner[""]),  # version 2
+    ):
+        yield root / innermost
+        for parent in innermost.parents:
+            yield root / parent

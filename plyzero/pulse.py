@@ -1,8 +1,8 @@
-"""The pulse of a container: a small file outside the volume that the heartbeats of its processes replace.
+"""The pulse of a container: a small file outside the volume, which each heartbeat of its processes replaces.
 
-`plyzero health` reads this one file, and answers before anything else of plyzero is imported: it is called every few
-seconds, also on a machine whose cores are all in use. Two containers may have one host name, one volume and equal
-process numbers, but never one mount namespace, by which the file is named.
+`plyzero health` reads only this file, before anything else of plyzero is imported: it is called every few seconds, also
+on a machine whose cores are all in use. The file is named by the mount namespace, because two containers may share a
+host name, a volume and process numbers, but not that.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 import zlib
 
 FOLDER = "/tmp"
-"""Directory of the machine, or of the container, below which each user has a directory for these files."""
+"""Directory of the machine or container in which each user has a directory for these files."""
 
 OPTIONS = ("--run", "--within", "--scratch")
 """Options of `plyzero health`."""
@@ -22,7 +22,7 @@ OPTIONS = ("--run", "--within", "--scratch")
 def pulse_file(run: str) -> str:
     """Return the file for the processes of this user and container that work on `run`, a directory or a bucket.
 
-    It does not ask the volume, which may not answer.
+    The volume is not read, because it may not answer.
     """
     try:
         namespace = os.readlink("/proc/self/ns/mnt").strip("mnt:[]")
@@ -35,7 +35,7 @@ def pulse_file(run: str) -> str:
 def find_stalled(run: str, within: float) -> str | None:
     """Return a sentence if none of these processes makes progress, None if one does.
 
-    within: seconds. A heartbeat that is no older is progress, by the time of its file; otherwise it is waited for.
+    within: seconds. A heartbeat file that is not older is progress; otherwise the next heartbeat is waited for.
 
     Raises FileNotFoundError if none of them runs.
     """
@@ -46,7 +46,8 @@ def find_stalled(run: str, within: float) -> str | None:
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
         time.sleep(0.2)
-        if (newest := _read(path)) != first and not _has_stopped(newest):
+        newest = _read(path)
+        if newest != first and not _has_stopped(newest):
             return None
     if _has_stopped(first):
         raise FileNotFoundError(path)
@@ -63,7 +64,7 @@ def _has_stopped(content: bytes) -> bool:
 
 
 def _describe(content: bytes) -> str:
-    """Return which process has written a heartbeat."""
+    """Return the process that has written a heartbeat, in words."""
     import json
 
     try:
@@ -74,20 +75,37 @@ def _describe(content: bytes) -> str:
 
 
 def answer(arguments: list[str]) -> int | None:
-    """Answer `plyzero health` and return its exit code; None if this is for the command line to do.
+    """Answer `plyzero health` and return its exit code; None if the command line must answer instead.
 
     That is the case if no process runs here, or if the arguments are not plain ones.
     """
-    words = [part for each in arguments for part in (each.split("=", 1) if each.startswith("--") else [each])]
-    given = dict(zip(words[::2], words[1::2], strict=False))
-    if len(words) != 2 * len(given) or not {"--run"} <= given.keys() <= {*OPTIONS}:
+    given = _parse(arguments)
+    if given is None:
         return None
+    is_bucket = "://" in given["--run"]
+    has_scratch = "--scratch" in given
     try:
         within = float(given.get("--within", "15"))
-        if not 1 <= within <= 86_400 or ("://" in given["--run"]) != ("--scratch" in given):
+        if not 1 <= within <= 86_400 or is_bucket != has_scratch:
             return None
         problem = find_stalled(given["--run"], within)
     except (OSError, ValueError):
         return None
-    print("ok" if problem is None else f"plyzero: {problem}", file=sys.stderr if problem else sys.stdout, flush=True)
-    return 1 if problem else 0
+    if problem:
+        print(f"plyzero: {problem}", file=sys.stderr, flush=True)
+        return 1
+    print("ok", flush=True)
+    return 0
+
+
+def _parse(arguments: list[str]) -> dict[str, str] | None:
+    """Return the values of OPTIONS in the arguments; None if these are not plain ones."""
+    words: list[str] = []
+    for argument in arguments:
+        if argument.startswith("--"):
+            words += argument.split("=", 1)
+        else:
+            words.append(argument)
+    given = dict(zip(words[::2], words[1::2], strict=False))
+    is_plain = len(words) == 2 * len(given) and "--run" in given and given.keys() <= set(OPTIONS)
+    return given if is_plain else None

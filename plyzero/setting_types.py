@@ -1,4 +1,4 @@
-"""Types of settings that are more than a number: opponents, a budget's condition, names of classes and functions."""
+"""Types of settings with a form of their own: opponents, a budget's condition, names of classes and functions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ MAX_INTEGER: Final = 2**40
 """Largest value of any integer setting."""
 
 MAX_SIMULATIONS: Final = 10_000_000
-"""Largest number of simulations of one search, whose tree then takes several GB."""
+"""Largest number of simulations of one search; its tree takes several GB."""
 
 
 def without_nul(value: object) -> object:
-    """Return `value`. Raises ValueError if a text in it has the character NUL, as no path and no command can."""
+    """Return `value`. Raises ValueError if a text in it has the character NUL: no path and no command can have it."""
     if isinstance(value, str) and "\0" in value:
         raise ValueError("expected text without the character NUL")
     if isinstance(value, dict):
@@ -42,22 +42,27 @@ def _check_opponent(name: str) -> str:
     return name
 
 
+def _split_at_commas(value: object) -> object:
+    return value.split(",") if isinstance(value, str) else value
+
+
 Opponent = Annotated[str, AfterValidator(_check_opponent)]
-Opponents = Annotated[
-    tuple[Opponent, ...], BeforeValidator(lambda value: value.split(",") if isinstance(value, str) else value)
-]
+Opponents = Annotated[tuple[Opponent, ...], BeforeValidator(_split_at_commas)]
 """A list of opponents; in the environment and on the command line it is written with commas."""
 
 
 def parse_until(condition: str) -> tuple[str, float, str]:
-    """Return what is measured, the least value and the opponent of a condition: "score >= 0.9 against mcts:100".
+    """Return the measure, the least value and the opponent of a condition: "score >= 0.9 against mcts:100".
 
-    It is the score or the points: "points >= 2 against mcts:100". Raises ValueError for anything else.
+    The measure is score or points: "points >= 2 against mcts:100". Raises ValueError for anything else.
     """
     found = re.fullmatch(r"(score|points) *>= *(\d*\.?\d+) +against +(\S+)", condition.strip())
-    if not found or not 0 < float(found[2]) <= (1 if found[1] == "score" else MAX_INTEGER):
-        raise ValueError("expected a score above 0 and at most 1, and an opponent: score >= 0.9 against mcts:100")
-    return found[1], float(found[2]), _check_opponent(found[3])
+    if found:
+        measure, least, opponent = found[1], float(found[2]), found[3]
+        largest = 1 if measure == "score" else MAX_INTEGER
+        if 0 < least <= largest:
+            return measure, least, _check_opponent(opponent)
+    raise ValueError("expected a score above 0 and at most 1, and an opponent: score >= 0.9 against mcts:100")
 
 
 def _check_until(condition: str) -> str:
@@ -82,8 +87,9 @@ def _named(form: str, example: str) -> AfterValidator:
     def check(name: str) -> str:
         name = re.sub(MOVED, r"plyzero.\g<0>", name)
         if not re.fullmatch(OBJECT_NAME, name) or ".py:" in name:
-            alike = re.sub(r"(\.py)?[.:](\w+)$", r":\2", name)
-            raise ValueError(f"expected {form}, such as {alike if re.fullmatch(OBJECT_NAME, alike) else example}")
+            corrected = re.sub(r"(\.py)?[.:](\w+)$", r":\2", name)
+            suggestion = corrected if re.fullmatch(OBJECT_NAME, corrected) else example
+            raise ValueError(f"expected {form}, such as {suggestion}")
         return name
 
     return AfterValidator(check)

@@ -1,4 +1,4 @@
-"""The settings of a run: one frozen model per section. Each field has its meaning, its unit and the papers' value."""
+"""The settings of a run, one section each. A field states its meaning, its unit and the papers' value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plyzero.setting_types import (
 )
 
 MAX_MODEL_BYTES: Final = (1 << 31) - 1
-"""Largest size of an ONNX file, in bytes, which the format itself sets."""
+"""Largest size of an ONNX file, in bytes: the limit of the format."""
 
 Algorithm = Literal["gumbel", "puct"]
 Precision = Literal["auto", "int8", "fp32"]
@@ -70,8 +70,8 @@ class SearchSettings(SettingsSection):
     1."""
 
     solver_nodes: int = Field(1_000_000, ge=0, le=1_000_000_000)
-    """Play and matches, not self-play and ratings: positions that alpha-beta from the root may make, with which the
-    ends of compiled games without dice are played exactly; 0 = none."""
+    """Play and matches, not self-play and ratings: number of positions that alpha-beta from the root may visit, to play
+    the ends of compiled games without dice exactly; 0 = none."""
 
     score_weight: float = Field(0.0, ge=0, le=1)
     """Games with points: w of the utility (value + w · 2/π · atan((score - s_0) / c)) / (1 + w) that is maximised;
@@ -81,9 +81,9 @@ class SearchSettings(SettingsSection):
     """Games with points: c in the formula of score_weight, as a share of the game's max_score. KataGo, 9x9: 0.08."""
 
     all_rolls: bool = False
-    """Dice, on for games of at most 6 rolls: the first simulation that comes to a chance node of at most 36 rolls
-    evaluates what each of them leads to, and from then on the node is worth their expectation. It still counts as
-    one simulation; the network evaluates more positions."""
+    """Dice, on for games of at most 6 rolls: the first simulation that reaches a chance node of at most 36 rolls
+    evaluates the position after each roll. From then on the value of the node is their expectation. This counts as one
+    simulation, but the network evaluates more positions."""
 
 
 class SelfplaySettings(SettingsSection):
@@ -110,25 +110,25 @@ class SelfplaySettings(SettingsSection):
     avoid; none = two fifths of the game's max_plies, at most 16."""
 
     starts: str | None = None
-    """A file of positions, separated by blank lines, with which some games begin, as `--start` takes them; every worker
-    reads it."""
+    """A file of positions, in the form of `--start` and separated by blank lines, at which some games begin; every
+    worker reads it."""
 
     start_share: float = Field(0.5, gt=0, le=1)
-    """The share of games that begin with a position of `starts`."""
+    """The share of games that begin at a position of `starts`."""
 
     temperature: float = Field(1.0, gt=0)
     """Temperature at the start of a game; moves are sampled from policy^(1/temperature). AlphaZero: 1."""
 
     final_temperature: float = Field(0.2, gt=0)
-    """Temperature that is approached during the game, by exponential decay."""
+    """Final temperature; the decay during the game is exponential."""
 
     temperature_plies: float | None = Field(None, gt=0)
     """Half-life of the decay from temperature to final_temperature, in plies; none = a fifth of the game's max_plies,
     at most 40. KataGo: the board's width."""
 
     resign_below: float = Field(0.0, ge=0, lt=0.5)
-    """A game ends as resigned once two searches in a row expect a player to score less than this, from 0 to 1; a tenth
-    of the games goes on and shows how often that is wrong; 0 = never. AlphaGo Zero: about 0.05."""
+    """A game ends as resigned once two searches in a row expect a player to score less than this, from 0 to 1; 0 =
+    never. A tenth of the games goes on, to measure how often that would be wrong. AlphaGo Zero: about 0.05."""
 
     bootstrap_positions: int = Field(4096, ge=1)
     """Full-search positions that all workers together generate before the first model exists; then they wait for it."""
@@ -226,9 +226,10 @@ class TrainerSettings(SettingsSection):
     """Weight in the loss of the final board, of networks that estimate points."""
 
     luck_adjustment: bool = False
-    """Dice, on for games of at most 6 rolls: workers record the luck of the rolls after each move, their value minus
-    the expectation over all rolls as the search saw it, and the value target takes that of all later rolls out of
-    the outcome and the λ-return. Its mean stays, its variance falls, most of all with search.all_rolls."""
+    """Dice, on for games of at most 6 rolls: workers record the luck of the rolls after each move, which is their value
+    minus the expectation over all rolls, as the search saw both. The luck of all later rolls is subtracted from the
+    outcome and the λ-return of the value target. This keeps its mean and lowers its variance, most of all with
+    search.all_rolls."""
 
     window_positions: int = Field(20_000, ge=1)
     """The window holds all positions up to this number, and then grows sublinearly (Wu, 2019)."""
@@ -256,7 +257,7 @@ class TrainerSettings(SettingsSection):
 
     @property
     def mature_steps(self) -> float:
-        """The steps from which on learning is judged: only e^-4 = 2 % of the average is then from the warm-up."""
+        """Number of steps after which learning is judged: then only e^-4 = 2 % of the average is from the warm-up."""
         return self.warmup_steps + 4 / (1 - self.ema_decay)
 
 
@@ -268,10 +269,10 @@ class StoreSettings(SettingsSection):
     the death of its process in any case."""
 
     min_free_mb: int = Field(200, ge=0)
-    """Workers pause while the volume has less free space than this many MB, and resume when it has more."""
+    """Workers pause while the volume has less free space than this, in MB."""
 
     min_free_files: int = Field(500, ge=0)
-    """Workers pause while the volume has room for fewer new files than this, and resume when it has room for more."""
+    """Workers pause while the volume has room for fewer new files than this."""
 
     keep_positions: int = Field(10_000_000, ge=1)
     """The oldest segments outside of the window are removed while the store has more positions than this."""
@@ -353,7 +354,7 @@ class Settings(SettingsSection):
 
     @property
     def bootstrap_credit(self) -> float:
-        """The positions that are trained for the first model, with the credit of the bootstrap."""
+        """Number of positions that are trained for the first model."""
         return self.trainer.bootstrap_passes * self.selfplay.bootstrap_positions
 
     def left_for_first_model(self, *, trained: float, credit: float) -> int:
@@ -382,7 +383,7 @@ RENAMED: Final[Mapping[str, str]] = {
 
 
 def find_renamed(layer: Layer) -> dict[str, str]:
-    """Return old dotted key -> new dotted key for every key of `layer` that has been renamed."""
+    """Return old dotted key -> new dotted key, for each renamed key in `layer`."""
     keys = {f"{section}.{key}" for section, values in layer.items() for key in values}
     return {old: new for old, new in RENAMED.items() if old in keys}
 

@@ -1,4 +1,4 @@
-"""Threads of plyzero: each is started here, so that what ends one is in the log, in heartbeats and in `status`."""
+"""Threads of plyzero. All are started here, so that an error that ends one is in the log, heartbeats and `status`."""
 
 from __future__ import annotations
 
@@ -12,25 +12,30 @@ from plyzero.volume_errors import explain, is_transient
 
 log = logging.getLogger(__name__)
 
-_errors: dict[str, BaseException] = {}  # by the name of a thread that an error has ended
+_errors: dict[str, BaseException] = {}  # name of a thread -> the error that ended it
 
 
 class Thread(threading.Thread):
-    """A daemon thread by default, which logs the `error` that ends it; None while it runs, and if it has returned."""
+    """A thread that logs the error that ends it.
+
+    error: None while it runs, and if it has returned.
+    """
 
     def __init__(self, work: Callable[..., object], *arguments: object, name: str, daemon: bool = True) -> None:
         super().__init__(target=work, args=arguments, name=name, daemon=daemon)
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """Do the work. Whatever it raises is logged, an error of the volume as a sentence, others with a traceback."""
+        """Do the work. Its error is logged, that of a volume or wrong input as a sentence, others with a traceback."""
         try:
             super().run()
         except BaseException as error:
             self.error = _errors[self.name] = error
             is_known = isinstance(error, UserError) or (isinstance(error, OSError) and error.errno is not None)
-            text, info = (f": {error}", None) if is_known else ("", error)
-            log.error("the thread %s of this process has ended%s", self.name, text, exc_info=info)
+            if is_known:
+                log.error("the thread %s of this process has ended: %s", self.name, error)
+            else:
+                log.error("the thread %s of this process has ended", self.name, exc_info=error)
 
     def check(self) -> None:
         """Raise the error that ended the thread, if one did."""
@@ -61,8 +66,10 @@ def repeating(work: Callable[[], object], seconds: float, *, name: str) -> Itera
             except OSError as error:
                 if not is_transient(error):
                     raise
-                if logged != (logged := explain(error)):
-                    log.warning("%s: %s; will try again", name, logged)
+                reason = explain(error)
+                if reason != logged:
+                    log.warning("%s: %s; will try again", name, reason)
+                    logged = reason
 
     thread = start_thread(repeat, name=name)
     try:
@@ -73,7 +80,7 @@ def repeating(work: Callable[[], object], seconds: float, *, name: str) -> Itera
 
 
 def thread_error() -> str | None:
-    """Return which thread of this process an error has ended, as a clause; None if none."""
+    """Return a clause about a thread of this process that an error has ended, None if there is none."""
     for name, error in _errors.items():
         return f"its thread {name} has ended with {type(error).__name__}: {error}; restart the process"
     return None

@@ -19,18 +19,27 @@ NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, e
 """Error numbers of a volume that does not support hard links."""
 
 NO_LOCKS: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF}
-"""Error numbers of a volume that does not support locks. NFS, mounted to be read only, has EBADF."""
+"""Error numbers of a volume that does not support locks. NFS that is mounted read-only has EBADF."""
 
 FINAL: Final = {
-    *(errno.ENOENT, errno.EEXIST),  # which say what is there
-    *(errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.EBADF, errno.EXDEV),
-    *(errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP),
+    errno.ENOENT,
+    errno.EEXIST,
+    errno.ENAMETOOLONG,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.EINVAL,
+    errno.EBADF,
+    errno.EXDEV,
+    errno.ENOSYS,
+    errno.ENOTSUP,
+    errno.EOPNOTSUPP,
 }
-"""Error numbers that mean the same however long a process waits. Every other error of a volume is transient: the volume
+"""Error numbers that stay the same however long a process waits. Every other error of a volume is transient: the volume
 recovers, the trainer makes room, or a person gives a permission."""
 
 NO_FILE: Final = {errno.ELOOP, errno.ENXIO, errno.ENODEV}
-"""Error numbers of opening what is not a regular file: a loop of symbolic links, a socket, a device."""
+"""Error numbers of opening a path that is not a regular file: a loop of symbolic links, a socket, a device."""
 
 MAX_PAUSE: Final = 30.0
 """Longest pause before a file that could not be read is read again, in seconds."""
@@ -46,18 +55,19 @@ def is_transient(error: OSError) -> bool:
 
 
 class UnreadableError(OSError):
-    """Raised instead of reading what is not a regular file, or is larger than any file that plyzero writes."""
+    """The path is not a regular file, or the file is larger than any that plyzero writes; it was not read."""
 
 
 def explain(error: OSError) -> str:
-    """Return what went wrong as a clause. Where a permission is missing it names the file, its owner and its mode."""
+    """Return the reason of an error as a clause. If a permission is missing, it names the file, its owner and mode."""
     reason = error.strerror or str(error)
     if error.errno not in (errno.EACCES, errno.EPERM) or not isinstance(error.filename, str):
         return reason
     if "://" in error.filename:  # an object of a bucket has no owner
         return reason
     known: list[tuple[Path, os.stat_result]] = []
-    for path in (Path(error.filename), *Path(error.filename).absolute().parents):
+    file = Path(error.filename)
+    for path in (file, *file.absolute().parents):
         with suppress(OSError):
             known.append((path, os.stat(path)))
     if not known:
@@ -71,25 +81,29 @@ def explain(error: OSError) -> str:
 
 
 def retry(read: Callable[[], Result], what: str, *, seconds: float = 60.0) -> Result:
-    """Return what `read` returns. After transient errors, each logged once, it is called again, for `seconds`.
+    """Return the result of `read`. After a transient error, which is logged once, it is called again, for `seconds`.
 
     Raises the last error after that time, and any other error at once.
     """
-    pause, logged = 1.0, ""
+    pause = 1.0
+    logged = ""
     while True:
         try:
             return read()
         except OSError as error:
             if not is_transient(error) or seconds <= 0:
                 raise
-            if logged != (logged := explain(error)):
-                log.warning("%s: %s; will try again", what, logged)
+            reason = explain(error)
+            if reason != logged:
+                log.warning("%s: %s; will try again", what, reason)
+                logged = reason
         time.sleep(pause)
-        seconds, pause = seconds - pause, min(2 * pause, MAX_PAUSE)
+        seconds -= pause
+        pause = min(2 * pause, MAX_PAUSE)
 
 
 def wait_for(read: Callable[[], Result], what: str) -> Result:
-    """Return what `read` returns, which a process needs for its start: it waits until transient errors are over.
+    """Return the result of `read`, which a process needs to start. Transient errors are waited for without limit.
 
     This includes those that are the cause of a UserError.
     """
@@ -106,7 +120,7 @@ def wait_for(read: Callable[[], Result], what: str) -> Result:
 
 
 class _FileError(NamedTuple):
-    """The last error of a file: its explanation, the pause before the next attempt in seconds, and when that is."""
+    """The last error of a file: its reason, the seconds before the next attempt, and the time of that attempt."""
 
     reason: str
     pause: float
@@ -122,9 +136,9 @@ class FileErrors:
 
     @contextmanager
     def skipping(self, path: Path, consequence: str, *, writes: bool = False) -> Iterator[None]:
-        """Run the body. An OSError ends the body and is logged, with its consequence, if it is not known already.
+        """Run the body. An OSError ends the body and is logged, with its consequence, unless it is known already.
 
-        A file that does not exist, or no longer, is not an error unless the body `writes` it.
+        A missing file is not an error, unless the body `writes` it.
         """
         try:
             yield
@@ -132,7 +146,8 @@ class FileErrors:
             if isinstance(error, FileNotFoundError) and not writes:
                 self._current.pop(path, None)
                 return
-            before, reason = self._current.get(path), explain(error)
+            before = self._current.get(path)
+            reason = explain(error)
             if before is None or before.reason != reason:
                 log.warning("%s %s: %s", path.name, consequence, reason)
             pause = min(2 * before.pause, MAX_PAUSE) if before else 1.0
@@ -156,7 +171,9 @@ class FileErrors:
         if not self._current:
             return None
         count = len(self._current)
-        return f"{count} file{'' if count == 1 else 's'}: {next(iter(self._current.values())).reason}"
+        files = "1 file" if count == 1 else f"{count} files"
+        first = next(iter(self._current.values()))
+        return f"{files}: {first.reason}"
 
     @property
     def read_error(self) -> str | None:
