@@ -14,14 +14,17 @@ from plyzero.run.segments import bootstrap_positions
 from plyzero.selfplay.replay_writer import ReplayWriter
 from plyzero.volume_errors import FileErrors
 
-REFRESH_SECONDS: Final = 1.0  # between two readings of the volume
-PROGRESS_SECONDS: Final = 30.0  # without a trained position, after which no worker waits for the trainer
+REFRESH_SECONDS: Final = 1.0
+"""Seconds between two readings of the volume."""
+
+PROGRESS_SECONDS: Final = 30.0
+"""Seconds without a trained position until workers no longer wait for the trainer."""
 
 
 class Backpressure:
     """Decides whether one worker must wait.
 
-    done: the part of the budget with which the run is over, "" if it is not.
+    done: the part of the budget that is used up, "" while the run is not over.
     """
 
     def __init__(self, run: Run, writer: ReplayWriter, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -56,7 +59,9 @@ class Backpressure:
     def reason(self, *, has_model: bool) -> str | None:
         """Return why the worker must wait, or None. It is called before every batch and does not read the volume."""
         self._has_model = has_model
-        settings, store, writer = self._run.settings, self._run.settings.store, self._writer
+        settings = self._run.settings
+        store = settings.store
+        writer = self._writer
         if writer.is_full:
             return f"paused: {writer.write_error or 'the volume is slower than self-play'}"
         if self._free is None or (self._bootstrap_positions is None and not has_model):
@@ -79,10 +84,11 @@ class Backpressure:
     def _bootstrap_is_complete(self) -> bool:
         """Return whether all workers together have played enough before the first model.
 
-        Without a network games are played so fast that they must be bounded. Each worker counts the positions that it
-        has not sealed, so the bound can be exceeded by those of the others, an eighth each.
+        Without a network, games are so fast that their number must be bounded. A worker counts the sealed positions and
+        those that it has not sealed itself, so each other worker can exceed the bound by an eighth of it.
         """
-        limit, unsealed = self._run.settings.selfplay.bootstrap_positions, self._writer.unsealed_full_positions
+        limit = self._run.settings.selfplay.bootstrap_positions
+        unsealed = self._writer.unsealed_full_positions
         if unsealed >= limit / 8:
             self._writer.seal_soon()
             self.refresh()  # count what the others seal as soon as they do
@@ -110,7 +116,7 @@ class TrainerProgress:
     def has_enough(self) -> bool:
         """Return whether the trainer can train for a while without another game, and is making progress.
 
-        A living process is not enough: if the trainer hung with a full credit, all workers would wait forever.
+        It is not enough that its process is alive: if it hung with a full credit, all workers would wait forever.
         """
         beat = self._beat
         return beat is not None and 0 < beat.credit_enough <= beat.credit and self._progresses()

@@ -1,11 +1,11 @@
-"""The speed of a worker beside that of its network alone: one process, in turns, so both see the same machine load."""
+"""The speed of a worker, and of its network alone: measured in turns in one process, so the machine load is equal."""
 
 from __future__ import annotations
 
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from typing import Final, NamedTuple
@@ -21,9 +21,14 @@ from plyzero.selfplay.evaluated_games import EvaluatedGames
 from plyzero.selfplay.games_in_play import GamesInPlay
 from plyzero.selfplay.replay_writer import ReplayWriter
 
-WARM_SECONDS: Final = 2.0  # not counted at the start: caches fill, and all games leave their openings
-MANY_HITS: Final = 0.9  # share of look-ups above which the cache, and not the network, evaluates a game
-LITTLE_NETWORK: Final = 0.2  # share of the worker's time below which the network does not limit it
+WARM_SECONDS: Final = 2.0
+"""Seconds at the start that are not counted: caches fill, and all games leave their openings."""
+
+MANY_HITS: Final = 0.9
+"""Hit rate above which the cache, and not the network, evaluates a game."""
+
+LITTLE_NETWORK: Final = 0.2
+"""Share of the worker's time below which the network does not limit its speed."""
 
 
 def measure(
@@ -37,7 +42,7 @@ def measure(
     """Play games of `run` into its store in turns with `network` alone, for `seconds` in all; return a JSON object.
 
     docs/formats.md lists its fields. The network alone evaluates one batch of the games, with equal threads.
-    on_progress: called with a sentence about what goes on.
+    on_progress: called with the current activity, as a clause.
     remote:      evaluates the games in place of `network`, which it serves.
     """
     began = time.perf_counter()
@@ -58,7 +63,7 @@ def measure(
             turns_alone.append(timed(lambda limit: evaluate_alone(network, batch, limit)))
             on_progress(f"{turns[-1].per_second:.0f} of {turns_alone[-1].per_second:.0f} evaluations/s")
         counts = worker.counts() - before
-    played, alone = (Turn(*(sum(column) for column in zip(*each, strict=True))) for each in (turns, turns_alone))
+    played, alone = total(turns), total(turns_alone)
     time_shares = worker.shares(played.seconds)
     hit_rate = int(counts[HITS]) / max(1, int(counts[LOOK_UPS]))
     shares = [turn.per_second / its.per_second for turn, its in zip(turns, turns_alone, strict=True)]
@@ -103,6 +108,15 @@ class Turn(NamedTuple):
         return self.evaluations / self.cpu_seconds
 
 
+def total(turns: Sequence[Turn]) -> Turn:
+    """Return the sum of several turns."""
+    return Turn(
+        evaluations=sum(turn.evaluations for turn in turns),
+        seconds=sum(turn.seconds for turn in turns),
+        cpu_seconds=sum(turn.cpu_seconds for turn in turns),
+    )
+
+
 def timed(evaluate_for: Callable[[float], int]) -> Turn:
     """Time one turn of half a second; `evaluate_for` takes its length and returns how many positions it evaluated."""
     began, cpu = time.perf_counter(), time.process_time()
@@ -125,7 +139,7 @@ MOVES, SIMULATIONS, LOOK_UPS, HITS = range(4)
 
 
 class MeasuredWorker:
-    """A worker without its volume's model watch and heartbeat, and with a clock at its store.
+    """A worker without model watch and heartbeat, which also measures the time that its replay writer takes.
 
     batch: observations for one batch of its games, `[n, C, H, W]`.
     """
@@ -138,20 +152,23 @@ class MeasuredWorker:
         else:
             self._games = [GamesInPlay(run.game.start, run.settings, seeds=count())]
             self._run = partial(self._games[0].run, network, fence=1, step=1)
-        seen, most = reachable_observations(run.game), run.settings.selfplay.parallel_games // len(self._games)
-        self.batch = np.resize(seen, (most, *seen.shape[1:]))
+        seen = reachable_observations(run.game)
+        batch_size = run.settings.selfplay.parallel_games // len(self._games)
+        self.batch = np.resize(seen, (batch_size, *seen.shape[1:]))
         self._writer_seconds = 0.0
         self._before = self._seconds()
 
     def play(self, seconds: float) -> int:
         """Play for `seconds`, and until at least one move is found; return how many positions were evaluated."""
-        before, moves, deadline = self.evaluations, self.moves, time.perf_counter() + seconds
-        while time.perf_counter() < deadline or self.moves == moves:
+        evaluations_before = self.evaluations
+        moves_before = self.moves
+        deadline = time.perf_counter() + seconds
+        while time.perf_counter() < deadline or self.moves == moves_before:
             for games in self._run():
                 began = time.perf_counter()
                 self._writer.add(games)
                 self._writer_seconds += time.perf_counter() - began
-        return self.evaluations - before
+        return self.evaluations - evaluations_before
 
     @property
     def evaluations(self) -> int:
@@ -164,18 +181,18 @@ class MeasuredWorker:
         return sum(games.moves for games in self._games)
 
     def counts(self) -> NDArray[np.int64]:
-        """Return the numbers of moves, of their simulations, of look-ups in the cache, and of hits, so far."""
+        """Return the numbers of moves, their simulations, look-ups in the cache and hits so far."""
         caches = [games.search.trees.cache.state[0] for games in self._games]
         simulations = sum(games.simulations for games in self._games)
         looked = np.sum([(cache["look_ups"], cache["hits"]) for cache in caches], axis=0)
         return np.array([self.moves, simulations, *looked])
 
     def reset_clocks(self) -> None:
-        """Let `shares` count from now on."""
+        """Begin to count the time of `shares` from now on."""
         self._before = self._seconds()
 
     def shares(self, played_seconds: float) -> dict[str, float]:
-        """Return part -> share of the time in `play` since `reset_clocks`; compiled rules are a part of `search`."""
+        """Return part -> share of the time in `play` since `reset_clocks`; `search` includes compiled rules."""
         spent = {part: seconds - self._before[part] for part, seconds in self._seconds().items()}
         spent["other"] = played_seconds - sum(spent.values())
         return {part: round(seconds / played_seconds, 4) for part, seconds in spent.items()}

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
+import numpy as np
+
 from plyzero.errors import ModelRefusedError, UserError, shown
 from plyzero.extensions import find_extensions, load_extension
 from plyzero.network.model_loader import ModelWatch
@@ -19,11 +21,11 @@ from plyzero.selfplay.games_in_play import GamesInPlay
 from plyzero.settings import Settings
 
 GROUP: Final = "plyzero.evaluators"
-"""The entry-point group of evaluators in other processes: a name -> a function of an address and a run that returns a
-RemoteEvaluator, or raises UserError for a wrong address."""
+"""The entry-point group of evaluators in other processes: name -> a function that takes an address and a run, and
+returns a RemoteEvaluator or raises UserError for a wrong address."""
 
 USUAL: Final = "grpc"
-"""The evaluator of an address that begins with no name of the group."""
+"""The evaluator for an address that does not begin with a name of the group."""
 
 log = logging.getLogger(__name__)
 
@@ -55,8 +57,8 @@ class EvaluatedGames:
     """All games of a worker, evaluated by the newest model of the run; without one, uniformly.
 
     With `remote` they are in two halves: while the server evaluates the batch of one, the other plays on. While the
-    server does not answer, this process evaluates; it loads no model before that is necessary. Every move is stamped
-    with the model that has evaluated it.
+    server does not answer, this process evaluates; until then it loads no model. Each move records the model that has
+    evaluated it.
     """
 
     def __init__(
@@ -64,7 +66,9 @@ class EvaluatedGames:
     ) -> None:
         parts = _halves(run.settings) if remote else [run.settings]
         self._parts = [_Part(GamesInPlay(run.game.start, settings, seeds=seeds)) for settings in parts]
-        self._watch, self._uniform, self._remote = watch, Uniform(run.game.start.num_actions), remote
+        self._watch = watch
+        self._uniform = Uniform(run.game.start.num_actions)
+        self._remote = remote
         self._network: Network | None = None
         self._turn = 0
 
@@ -97,7 +101,10 @@ class EvaluatedGames:
         return finished
 
     def _send(self, part: _Part) -> None:
-        if self._remote and self._remote.is_ready and (leaves := part.games.search.leaves()):
+        if self._remote is None or not self._remote.is_ready:
+            return
+        leaves = part.games.search.leaves()
+        if leaves:
             part.call = self._remote.send(leaves)
 
     def _run_here(self, games: GamesInPlay) -> list[Games]:
@@ -107,7 +114,7 @@ class EvaluatedGames:
         fence, step = (network.fence, network.step) if network else (0, 0)
         try:
             return games.run(network or self._uniform, fence=fence, step=step)
-        except ModelRefusedError as error:  # before any position has seen these answers
+        except ModelRefusedError as error:  # no position has seen these answers yet
             if games.give_up_impossible():  # the rules are to blame, and not the model
                 return games.answer(None, evaluator=network, fence=fence, step=step)
             self._watch.refuse_current(error)
@@ -130,7 +137,7 @@ class EvaluatedGames:
 
     @property
     def label(self) -> str | None:
-        """The name of the model; None if there is none or it has not answered yet."""
+        """The name of the model; None if there is none, or before its first answer."""
         if self._remote and self._remote.is_ready:
             return self._remote.label
         return self._network.label if self._network else None
@@ -147,12 +154,13 @@ class EvaluatedGames:
 
     @property
     def resignations(self) -> list[int]:
-        """Numbers of games as `GamesInPlay.resignations` has them."""
-        return [int(sum(counts)) for counts in zip(*(games.resignations for games in self.games), strict=True)]
+        """The sums of `GamesInPlay.resignations`."""
+        counts = [games.resignations for games in self.games]
+        return [int(number) for number in np.sum(counts, axis=0)]
 
     @property
     def network_seconds(self) -> float:
-        """Time spent on their evaluation, or waiting for it, in seconds."""
+        """Time spent on the evaluation, or waiting for it, in seconds."""
         return sum(games.seconds["network"] for games in self.games)
 
 
@@ -162,8 +170,8 @@ def _halves(settings: Settings) -> list[Settings]:
     first = selfplay.parallel_games // 2
     if not first:
         return [settings]
-    half = {"cache_mb": selfplay.cache_mb // 2}
-    return [
-        settings.model_copy(update={"selfplay": selfplay.model_copy(update={"parallel_games": games, **half})})
-        for games in (first, selfplay.parallel_games - first)
-    ]
+    halves = []
+    for games in (first, selfplay.parallel_games - first):
+        half = selfplay.model_copy(update={"parallel_games": games, "cache_mb": selfplay.cache_mb // 2})
+        halves.append(settings.model_copy(update={"selfplay": half}))
+    return halves

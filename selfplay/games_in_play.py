@@ -6,7 +6,6 @@ import logging
 import math
 import zlib
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -47,10 +46,10 @@ log = logging.getLogger(__name__)
 
 PAGE_BYTES: Final = 1 << 16
 PAGE_MOVES: Final = 4096
-"""Bytes of observations and number of legal actions of a game's record in tables; earlier rows are kept compressed."""
+"""Size of a game's tables: bytes of observations, and number of legal actions. Earlier rows are kept compressed."""
 
 MAX_GIVEN_UP: Final = 3
-"""Number of games that may be given up because the rules fail; 100 finished games allow another one."""
+"""Number of games that may be given up because the rules fail; every 100 finished games allow another one."""
 
 
 class GamesInPlay:
@@ -64,7 +63,8 @@ class GamesInPlay:
     def __init__(self, start: Game, settings: Settings, *, seeds: Iterator[int]) -> None:
         """Begin `settings.selfplay.parallel_games` games from `start`; each takes the next of `seeds`."""
         selfplay, plies = settings.selfplay, start.max_plies
-        games, simulations = selfplay.parallel_games, max(selfplay.simulations, selfplay.fast_simulations)
+        games = selfplay.parallel_games
+        simulations = max(selfplay.simulations, selfplay.fast_simulations)
         self._start, self._seeds = start, seeds
         self.search = SearchSlots(
             start,
@@ -73,20 +73,20 @@ class GamesInPlay:
             simulations=2 * simulations if selfplay.reuse_trees else simulations,
             cache_bytes=selfplay.cache_mb << 20,
         )
-        starts = [[], *(read_starts(Path(selfplay.starts), start) if selfplay.starts else [])]
         size = math.prod(start.observation_shape)
         self._packs_bits = np.dtype(start.observation_dtype).kind == "b"
         row_bytes = -(-size // 8) if self._packs_bits else 4 * size
         room = min(plies, max(1, PAGE_BYTES // row_bytes))
+        room_for_moves = max(start.num_actions, min(plies * start.num_actions, PAGE_MOVES))
         self._records = GameRecords(
             games=np.zeros(games, IN_PLAY),
             positions=np.zeros((games, room), POSITION),
-            moves=np.zeros((games, max(start.num_actions, min(plies * start.num_actions, PAGE_MOVES))), MOVE),
+            moves=np.zeros((games, room_for_moves), MOVE),
             observations=np.zeros((games, room, row_bytes), np.uint8),
             luck=np.zeros((games, room), np.float32),
             settings=_step_settings(settings, plies, packs_bits=self._packs_bits),
             counts=np.zeros(5, np.int64),
-            starts=np.array([*zip_longest(*starts, fillvalue=-1)], np.int64).reshape(-1, len(starts)).T.copy(),
+            starts=_table_of_starts(settings, start),
         )
         self._records_luck = bool(start.num_chances) and settings.trainer.luck_adjustment
         self._start_share = selfplay.start_share
@@ -95,13 +95,13 @@ class GamesInPlay:
         self._seconds = {"network": 0.0, "search": 0.0, "rules": 0.0, "record": 0.0}
         for slot in range(games):
             self._begin_game(slot)
-        self._play(fence=0, step=0)  # to the first evaluations; no game ends before
+        self._play(fence=0, step=0)  # up to the first evaluations, so no game ends
 
     def run(self, evaluate: Evaluate, *, fence: int = 0, step: int = 0) -> list[Games]:
-        """Evaluate the positions that wait, at most one per slot, and play on; return the games that are over then.
+        """Evaluate the waiting positions, at most one per slot, and play on; return the games that end.
 
-        fence, step: of the model that `evaluate` is, for the records; 0 = none. The fence is the number of the
-                     trainer's start that made the model.
+        fence, step: the model of `evaluate`, for the records; 0 = none. The fence is the number of the trainer's start
+                     that made the model.
         """
         began = perf_counter()
         self.search.ask(evaluate)
@@ -111,10 +111,10 @@ class GamesInPlay:
     def answer(
         self, evaluation: Evaluation | None, *, evaluator: object, fence: int = 0, step: int = 0, seconds: float = 0.0
     ) -> list[Games]:
-        """Play on with the evaluation of `search.leaves`, None if there were none; return the games that are over then.
+        """Play on with the evaluation of `search.leaves`, None if there were none; return the games that end.
 
-        evaluator:   equal for two evaluations if and only if they are by the same model.
-        fence, step: of the model, as of `run`.
+        evaluator:   equal for two evaluations if and only if the same model made them.
+        fence, step: the model, as in `run`.
         seconds:     time that was spent waiting for the evaluation.
         """
         self._seconds["network"] += seconds
@@ -123,8 +123,10 @@ class GamesInPlay:
         return self._play(fence, step)
 
     def give_up_impossible(self) -> bool:
-        """Give up the games that wait for the evaluation of an observation that no network can take; return whether any
-        did. Those that wait for another one go on waiting."""
+        """Give up the games whose waiting observation no network can take; return whether there were any.
+
+        The other games go on waiting.
+        """
         trees = self.search.trees
         waiting = np.flatnonzero(trees.slots["phase"] == NETWORK).tolist()
         impossible = [slot for slot in waiting if not is_evaluable(trees.observations[slot])]
@@ -145,12 +147,12 @@ class GamesInPlay:
 
     @property
     def simulations(self) -> int:
-        """Number of simulations made to choose them."""
+        """Number of simulations made to choose these moves."""
         return int(self._records.counts[1])
 
     @property
     def resignations(self) -> NDArray[np.int64]:
-        """Numbers of resigned games, of those in which nobody resigned to test it, and of those that were not lost."""
+        """Numbers of resigned games, of games played on to test a resignation, and of those of them not lost."""
         return self._records.counts[2:]
 
     @property
@@ -161,9 +163,9 @@ class GamesInPlay:
     def _play(self, fence: int, step: int) -> list[Games]:
         """Search and play on until every slot waits for the network, or has finished one game and begun another.
 
-        A slot that has finished one game plays on in the next, but a second finish (with plain rules, the next chosen
-        move) waits for the next call: where the cache knows whole games it would never stop. A game in which the rules
-        fail is given up for another one.
+        Each slot finishes at most one game in a call, and its next game stops where it ends (with plain rules, at its
+        next chosen move): with a cache that knows whole games this would go on forever. A game in which the rules fail
+        is given up for another one.
         """
         search, phase = self.search, self._records.games["phase"]
         finished: dict[int, Games] = {}
@@ -205,9 +207,11 @@ class GamesInPlay:
     def _begin_game(self, slot: int) -> None:
         game = self._records.games[slot]
         game["seed"], game["edge"] = next(self._seeds), NO_EDGE
-        part = random_bits(game["seed"], 3 << 30) / 2**32  # far from the numbers of rolls and of all else
+        part = random_bits(game["seed"], 3 << 30) / 2**32  # a counter far from those of rolls and of all else
         others = len(self._records.starts) - 1
-        game["start"] = 1 + int(part / self._start_share * others) if part < self._start_share and others else 0
+        game["start"] = 0
+        if others and part < self._start_share:
+            game["start"] = 1 + int(part / self._start_share * others)
         try:
             position = self._roll(slot, KnownPosition(self._start), ply=0)
             check_not_over(position.position)
@@ -245,25 +249,29 @@ class GamesInPlay:
 
     def _roll(self, slot: int, position: KnownPosition, *, ply: int) -> KnownPosition:
         """Return `position` after the rolls, if any, before the move number `ply`."""
-        game, number = self._records.games[slot], 0
+        game = self._records.games[slot]
         nodes, edges = self.search.trees.nodes[slot], self.search.trees.edges[slot]
+        number = 0
         while len(position.chances):
             position = position.after(roll(game, position.chances, nodes, edges, ply, number))
             number += 1
         return position
 
     def _recorded(self, slot: int) -> list[NDArray[Any]]:
-        """Return what the tables have of a game: positions, moves, observations and luck."""
+        """Return the part of a game's record that is in the tables: positions, moves, observations and luck."""
         game, records = self._records.games[slot], self._records
         rows = int(game["rows"])
         parts = [records.positions[slot, :rows], records.moves[slot, : game["moves"]]]
         return [*parts, records.observations[slot, :rows], records.luck[slot, :rows]]
 
     def _empty_record(self, slot: int) -> None:
-        """Take what the tables have of a game, so that there is room for more."""
-        began, game = perf_counter(), self._records.games[slot]
+        """Compress the part of a game's record that is in the tables, so that there is room for more."""
+        began = perf_counter()
         self._pages[slot].append([zlib.compress(part.tobytes(), level=1) for part in self._recorded(slot)])
-        game["rows"], game["moves"], game["phase"] = 0, 0, SEARCHING
+        game = self._records.games[slot]
+        game["rows"] = 0
+        game["moves"] = 0
+        game["phase"] = SEARCHING
         self._seconds["record"] += perf_counter() - began
 
     def _finish(self, slot: int, score: float) -> Games:
@@ -271,33 +279,65 @@ class GamesInPlay:
         began = perf_counter()
         self._may_give_up = min(MAX_GIVEN_UP, self._may_give_up + 1 / 100)
         game = self._records.games[slot]
-        self._records.counts[2] += game["end"] == RESIGNED
-        if game["resigner"] != NOBODY and game["end"] == BY_RULE:
-            self._records.counts[3:] += 1, game["outcome"] != 1 - game["resigner"]
-        plies = int(game["plies"])
-        record = np.zeros(1, GAME)
-        record["id"] = record["seed"] = game["seed"]
-        record["positions"], record["opening_plies"], record["score"] = plies, game["opening_plies"], score
-        record["winner"], record["end"] = game["outcome"], game["end"]
+        self._count_resignation(game)
         if self._packs_bits and not game["is_binary"]:
             raise ValueError("observation_dtype is bool, but what observe() returns is not all 0 and 1")
-        parts, shape = self._recorded(slot), self._start.observation_shape
-        if self._pages[slot]:
-            parts = [_joined(*part) for part in zip(zip(*self._pages[slot], strict=True), parts, strict=True)]
-            self._pages[slot] = []
-        positions, moves, seen, luck = parts
-        seen = np.unpackbits(seen, axis=1, count=math.prod(shape)) if self._packs_bits else seen.view(np.float32)
-        observations = seen.astype(self._start.observation_dtype).reshape(plies, *shape)
+        record = np.zeros(1, GAME)
+        record["id"] = game["seed"]
+        record["seed"] = game["seed"]
+        record["positions"] = game["plies"]
+        record["opening_plies"] = game["opening_plies"]
+        record["score"] = score
+        record["winner"] = game["outcome"]
+        record["end"] = game["end"]
+        positions, moves, observations, luck = self._whole_record(slot)
         kept = luck.copy() if self._records_luck else None
-        games = Games(record, positions.copy(), moves.copy(), observations, kept)
+        games = Games(record, positions.copy(), moves.copy(), self._unpacked(observations), kept)
         self._seconds["record"] += perf_counter() - began
         return games
+
+    def _count_resignation(self, game: np.void) -> None:
+        """Count a finished game that was resigned, or in which a player would have resigned."""
+        resigned, tested, false = 2, 3, 4  # places in the counts
+        if game["end"] == RESIGNED:
+            self._records.counts[resigned] += 1
+        if game["end"] == BY_RULE and game["resigner"] != NOBODY:
+            self._records.counts[tested] += 1
+            if game["outcome"] != 1 - game["resigner"]:
+                self._records.counts[false] += 1
+
+    def _whole_record(self, slot: int) -> list[NDArray[Any]]:
+        """Return the tables of a game, as `_recorded`, after the pages that were taken from them, which it drops."""
+        tables = self._recorded(slot)
+        pages = self._pages[slot]
+        self._pages[slot] = []
+        if not pages:
+            return tables
+        pages_of_tables = zip(*pages, strict=True)
+        return [_joined(before, table) for before, table in zip(pages_of_tables, tables, strict=True)]
+
+    def _unpacked(self, rows: NDArray[np.uint8]) -> NDArray[Any]:
+        """Return observations, `[plies, C, H, W]`, from their rows of bytes."""
+        shape = self._start.observation_shape
+        size = math.prod(shape)
+        numbers = np.unpackbits(rows, axis=1, count=size) if self._packs_bits else rows.view(np.float32)
+        return numbers.astype(self._start.observation_dtype).reshape(len(rows), *shape)
 
 
 def _joined(pages: Iterable[bytes], rest: NDArray[Any]) -> NDArray[Any]:
     """Return the compressed pages of a table and the array that follows them as one array."""
     content = b"".join([*map(zlib.decompress, pages), rest.tobytes()])
     return np.frombuffer(content, rest.dtype).reshape(-1, *rest.shape[1:])
+
+
+def _table_of_starts(settings: Settings, start: Game) -> NDArray[np.int64]:
+    """Return the moves of `selfplay.starts` as `GameRecords.starts`."""
+    file = settings.selfplay.starts
+    given = read_starts(Path(file), start) if file else []
+    table = np.full((1 + len(given), max(map(len, given), default=0)), -1, np.int64)
+    for row, moves in enumerate(given, 1):
+        table[row, : len(moves)] = moves
+    return table
 
 
 def _step_settings(settings: Settings, max_plies: int, *, packs_bits: bool) -> NDArray[np.void]:
@@ -311,13 +351,16 @@ def _step_settings(settings: Settings, max_plies: int, *, packs_bits: bool) -> N
     record["opening_plies"] = min(longest_opening, max_plies - 1)
     record["temperature"] = selfplay.temperature
     record["final_temperature"] = selfplay.final_temperature
-    # The largest default is 40: max_plies may be many times what a game lasts.
+    # The default is at most 40, because max_plies may be many times the length of a game.
     record["temperature_plies"] = selfplay.temperature_plies or min(max(1.0, max_plies / 5), 40)
-    record["c_visit"], record["c_scale"] = search.c_visit, search.c_scale
+    record["c_visit"] = search.c_visit
+    record["c_scale"] = search.c_scale
     record["full_search_probability"] = selfplay.full_search_probability
-    record["simulations"], record["fast_simulations"] = selfplay.simulations, selfplay.fast_simulations
+    record["simulations"] = selfplay.simulations
+    record["fast_simulations"] = selfplay.fast_simulations
     record["algorithm"] = ALGORITHMS[search.algorithm]
-    record["fast_algorithm"] = ALGORITHMS[selfplay.fast_algorithm or search.algorithm]
+    record["fast_algorithm"] = ALGORITHMS[selfplay.fast_algorithm]
     record["reuse_trees"] = selfplay.reuse_trees
-    record["packs_bits"], record["resign_below"] = packs_bits, selfplay.resign_below
+    record["packs_bits"] = packs_bits
+    record["resign_below"] = selfplay.resign_below
     return record

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Final, Self
 
 from plyzero.run.directory import Run
@@ -16,11 +17,20 @@ from plyzero.run.view import GONE_SECONDS
 from plyzero.threads import Thread
 from plyzero.volume_errors import explain, is_transient
 
-BUFFER_POSITIONS: Final = 16_384  # waiting to be journaled; with more the worker pauses
-SEAL_BYTES: Final = 1 << 26  # in memory, at which a segment is sealed, however few positions it has
-MAX_GAME_BYTES: Final = 1 << 27  # in memory; the trainer reads no segment with an array of twice that size
-LISTING_SECONDS: Final = 60.0  # for which a directory may be listed without a new file, as over NFS
-CLOSING_SECONDS: Final = 10.0  # for which the last games are tried when the worker ends and the volume has an error
+BUFFER_POSITIONS: Final = 16_384
+"""Number of positions waiting for the journal at which the worker pauses."""
+
+SEAL_BYTES: Final = 1 << 26
+"""Size of the journaled games in memory at which a segment is sealed, even if it has few positions."""
+
+MAX_GAME_BYTES: Final = 1 << 27
+"""Largest size of a game in memory; the trainer refuses a segment with an array of twice this size."""
+
+LISTING_SECONDS: Final = 60.0
+"""Longest time after which a new file appears in the list of its directory, as over NFS."""
+
+CLOSING_SECONDS: Final = 10.0
+"""Time for which writing the last games is retried at the end of the worker."""
 
 log = logging.getLogger(__name__)
 
@@ -34,21 +44,26 @@ class ReplayWriter:
     """
 
     def __init__(self, run: Run, *, worker: str, incarnation: str) -> None:
-        self._run, self._worker, self._incarnation = run, worker, incarnation
+        self._run = run
+        self._worker = worker
+        self._incarnation = incarnation
         self.write_error: str | None = None
         self.refused_games = 0
         self._lock = threading.Lock()
         self._wake = threading.Event()
-        self._closing = self._seal_asked = False
-        self._must_seal = False  # before anything else is appended to the journal
+        self._closing = False
+        self._seal_asked = False
+        self._must_seal = False  # nothing more may be appended to this journal
         self._unchecked: deque[Games] = deque()  # finished
         self._waiting: deque[Games] = deque()  # checked, not yet journaled
-        self._waiting_positions = 0  # of both
+        self._waiting_positions = 0  # unchecked and waiting
         self._in_doubt: dict[int, list[Games]] = {}  # sequence of a journal that was taken -> the games in it
-        self._last_seen: dict[int, float] = {}  # sequence of such a journal -> when it was last known to exist
+        self._last_seen: dict[int, float] = {}  # sequence of a journal that was taken -> when it last existed
         self._journaled: list[Games] = []  # acknowledged, not yet sealed
-        self._journaled_positions = self._journaled_bytes = 0
-        self._oldest = self._synced = 0.0  # times of the oldest journaled game and of the last sync
+        self._journaled_positions = 0
+        self._journaled_bytes = 0
+        self._oldest = 0.0  # time of the oldest journaled game
+        self._synced = 0.0  # time of the last sync
         self._journal: Journal | None = None
         self._sequence = 0
         self._totals = {"games": 0, "positions": 0, "full_positions": 0}  # added so far
@@ -88,7 +103,7 @@ class ReplayWriter:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much waits for the disk that the worker must pause. Raises the error that ended the thread."""
+        """Whether the worker must pause: too much waits for the disk. Raises the error that ended the thread."""
         self._thread.check()
         return self._waiting_positions >= BUFFER_POSITIONS
 
@@ -168,9 +183,11 @@ class ReplayWriter:
         """Check the games added since the last call, and drop those that the trainer would refuse, with an error."""
         with self._lock:
             new = [self._unchecked.popleft() for _ in range(len(self._unchecked))]
-        suspicious = bool(new) and _fault(Games.concatenate(new), self._run) is not None  # one check of many is fast
+        if not new:
+            return
+        has_fault = _fault(Games.concatenate(new), self._run) is not None  # one check of many games is fast
         for games in new:
-            fault = _fault(games, self._run) if suspicious else None
+            fault = _fault(games, self._run) if has_fault else None
             with self._lock:
                 if fault is None:
                     self._waiting.append(games)
@@ -183,46 +200,56 @@ class ReplayWriter:
     def _leave_journal(self, *, may_have_last: bool) -> None:
         """Leave a journal that another process has taken, and continue with the next one.
 
-        may_have_last: whether that process may also find the first of the waiting games, which was not acknowledged.
+        may_have_last: the journal may also contain the first of the waiting games, which was not acknowledged.
         """
-        journal, self._journal = self._journal, None
+        journal = self._journal
+        self._journal = None
         assert journal is not None
         log.warning("journal %d of this worker was taken, as that of a dead process; going on", self._sequence)
         with self._lock:
-            taken, self._journaled = self._journaled, []
+            taken = self._journaled
+            self._journaled = []
             if may_have_last:
-                taken.append(self._waiting.popleft())
-                self._waiting_positions -= len(taken[-1].positions)
-        self._journaled_positions = self._journaled_bytes = 0
-        self._in_doubt[self._sequence], self._last_seen[self._sequence] = taken, journal.owned_at
+                last = self._waiting.popleft()
+                taken.append(last)
+                self._waiting_positions -= len(last.positions)
+        self._journaled_positions = 0
+        self._journaled_bytes = 0
+        self._in_doubt[self._sequence] = taken
+        self._last_seen[self._sequence] = journal.owned_at
         self._sequence += 1
         journal.abandon()
 
     def _resolve_doubt(self) -> None:
-        """Find out which games of a journal that was taken have been sealed, and write the others anew.
+        """Find out which games of the journals that were taken have been sealed, and write the others again.
 
-        If there is neither the journal nor its segment, somebody has removed the journal. But when it has not been seen
-        for long, it is more likely that the trainer has sealed it, and has read and removed the segment since.
+        If neither a journal nor its segment exists, somebody has removed the journal. But if it was last seen long ago,
+        it is more likely that the trainer has sealed it, and has read and removed the segment since.
         """
         for sequence, games in list(self._in_doubt.items()):
             taken = self._journal_name(sequence)._replace(taken=True)
             if (self._run.journals / str(taken)).exists():
                 self._last_seen[sequence] = now()
                 continue
-            sealed, unseen = self._sealed_ids(sequence), now() - self._last_seen[sequence]
-            if sealed is None and unseen < LISTING_SECONDS and not self._closing:
+            sealed = self._sealed_ids(sequence)
+            unseen_seconds = now() - self._last_seen[sequence]
+            if sealed is None and unseen_seconds < LISTING_SECONDS and not self._closing:
                 continue
-            was_read = sealed is None and unseen >= GONE_SECONDS
-            anew = [] if was_read else [each for each in games if each.games["id"][0] not in (sealed or ())]
+            if sealed is not None:
+                anew = [each for each in games if each.games["id"][0] not in sealed]
+            elif unseen_seconds >= GONE_SECONDS:
+                anew = []
+            else:
+                anew = games
             with self._lock:
-                self._sealed_full += sum(each.num_full for each in games) - sum(each.num_full for each in anew)
+                self._sealed_full += _full_positions(games) - _full_positions(anew)
                 self._waiting.extendleft(reversed(anew))
                 self._waiting_positions += sum(len(each.positions) for each in anew)
             log.info("journal %d, which was taken: %d games are written anew", sequence, len(anew))
             del self._in_doubt[sequence], self._last_seen[sequence]
 
     def _sealed_ids(self, sequence: int) -> set[int] | None:
-        """Return the ids of the games in the segment with this number of this process, None if there is none."""
+        """Return the ids of the games in this process's segment with this number, None if there is no such segment."""
         for name in list_segments(self._run.segments):
             if (name.incarnation, name.sequence) == (self._incarnation, sequence):
                 try:
@@ -247,8 +274,8 @@ class ReplayWriter:
     def _seal(self) -> None:
         """Write the journaled games as a segment, and begin the next journal.
 
-        If this fails, the segment may exist nevertheless, and a process that adopts the journal would then treat all of
-        its games as sealed. Therefore nothing more is appended to this journal.
+        If this fails, the segment may exist nevertheless. A process that adopts the journal would then treat all of its
+        games as sealed, so nothing more is appended to this journal.
         """
         self._must_seal = True
         sealed = self._sealed_ids(self._sequence)
@@ -261,7 +288,8 @@ class ReplayWriter:
             log.info("sealed %s", path.name)
             self._drop_sealed({each.games["id"][0] for each in self._journaled})
             self._sequence += 1
-        journal, self._journal = self._journal, None
+        journal = self._journal
+        self._journal = None
         assert journal is not None
         journal.close()
         if not self._closing:
@@ -270,8 +298,8 @@ class ReplayWriter:
 
     def _drop_sealed(self, sealed: set[int]) -> None:
         with self._lock:
-            before, kept = self._journaled, [each for each in self._journaled if each.games["id"][0] not in sealed]
-            self._sealed_full += sum(each.num_full for each in before) - sum(each.num_full for each in kept)
+            kept = [each for each in self._journaled if each.games["id"][0] not in sealed]
+            self._sealed_full += _full_positions(self._journaled) - _full_positions(kept)
             self._journaled = kept
         self._journaled_positions = sum(len(games.positions) for games in kept)
         self._journaled_bytes = sum(games.nbytes for games in kept)
@@ -285,17 +313,22 @@ class ReplayWriter:
         return JournalName(self._worker, self._incarnation, sequence)
 
 
+def _full_positions(games: Sequence[Games]) -> int:
+    """Return the number of positions with a full search."""
+    return sum(each.num_full for each in games)
+
+
 def _passes(error: OSError) -> bool:
     """Return whether the thread tries again, without dropping a game.
 
-    The directories were there when the worker started: without them the volume is not mounted. Over FUSE an open
-    journal that another mount has renamed does not exist either.
+    A missing file is such an error: the directories existed when the worker started, so the volume is not mounted, or
+    another mount has renamed the open journal over FUSE.
     """
     return is_transient(error) or isinstance(error, FileExistsError | FileNotFoundError)
 
 
 def _fault(games: Games, run: Run) -> str | None:
-    """Return why the trainer would refuse these games, None if it would not."""
+    """Return the reason why the trainer would refuse these games, None if it would not."""
     try:
         _, fault = find_valid(games, run.game.start.num_actions)
     except ValueError as error:

@@ -1,8 +1,8 @@
 """The compiled step of self-play: search on, choose and record moves, play them, begin the next searches.
 
-Between two batches of the network there is one call of `play_on`, since Python is slow where a network has just emptied
-the caches. All randomness in a game is computed from its seed. Games in plain Python take the same path; what only they
-or their records need, Python does in between (games_in_play).
+There is one call of `play_on` between two batches of the network, because Python is slow after a network has emptied
+the CPU's caches. All randomness in a game is computed from its seed. Games in plain Python take the same path; Python
+code in between (games_in_play) plays their moves and makes records.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ IN_PLAY: Final = np.dtype(
         ("opening_plies", "i4"),  # number of moves at the start that no search chooses: random or given
         ("start", "i4"),  # row of `starts`
         ("moves", "i4"),  # legal actions in the record
-        ("edge", "i8"),  # the edge that leads to the next position: the one chosen last, or of the roll after it
-        ("luck", "f4"),  # by how much the rolls after the move chosen last were better than expected, for player 0
+        ("edge", "i8"),  # the edge to the next position: that of the last move, or of the roll after it
+        ("luck", "f4"),  # value of the rolls after the last move minus their expectation, for player 0
         ("full", "i1"),  # 1 = the current search is a full one
         ("outcome", "i1"),  # outcome code: ONGOING, DRAW or the winner
         ("end", "i1"),  # as in the record of the game
-        ("loser", "i1"),  # who has no chance by the last search, or NOBODY
-        ("resigner", "i1"),  # who has resigned, or would have; NOBODY
+        ("loser", "i1"),  # the player without a chance according to the last search, or NOBODY
+        ("resigner", "i1"),  # the player who has resigned, or would have resigned, or NOBODY
         ("is_binary", "i1"),  # 1 = all of its observations are 0 and 1
     ],
     align=True,
 )
-"""A game besides its records."""
+"""The state of a game, without its records."""
 
 STEP_SETTINGS: Final = np.dtype(
     [
@@ -82,7 +82,7 @@ STEP_SETTINGS: Final = np.dtype(
 
 NUM_PURPOSES: Final = 4
 MOVE_CHOICE, FULL_SEARCH, SEARCH_NOISE, OPENING_LENGTH = range(NUM_PURPOSES)
-"""Every ply of a game has one random number for each of these purposes; rolls have others (plyzero.rules.chance)."""
+"""Each ply of a game has one random number for each purpose; those of rolls are in plyzero.rules.chance."""
 
 NOBODY: Final = -1
 """No player."""
@@ -90,8 +90,8 @@ NOBODY: Final = -1
 PLAYS_ON: Final = 0.1
 """The share of the games in which nobody resigns."""
 
-# What became of a chosen move: it was played, it was played and its subtree kept, or it was taken back.
 PLAYED, SUBTREE_KEPT, TAKEN_BACK = range(3)
+"""Results of `finish_move`: the move was played, it was played and its subtree kept, or it was taken back."""
 
 
 class GameRecords(NamedTuple):
@@ -101,11 +101,11 @@ class GameRecords(NamedTuple):
     positions:    `[B, P]` POSITION of plyzero.run.records.
     moves:        `[B, M]` MOVE of plyzero.run.records.
     observations: `[B, P, K]` uint8, packed bits if the game's observations are bool, otherwise the bytes of float32.
-    luck:         `[B, P]` float32, as of plyzero.run.records.Games.
+    luck:         `[B, P]` float32, as in plyzero.run.records.Games.
     settings:     `[1]` STEP_SETTINGS.
-    counts:       `[5]` int64, number of searched moves, and of their simulations; of resigned games, of those that went
-                  on to their end where a player would have resigned, and of those among them that they did not lose.
-    starts:       `[S, L]` int64, moves with which games begin; -1 behind the last one. The first row has none.
+    counts:       `[5]` int64, the numbers of searched moves, of their simulations, of resigned games, of games played
+                  on to test a resignation, and of such games that the player did not lose.
+    starts:       `[S, L]` int64, the moves at the beginning of a game; -1 after the last one. The first row has none.
     """
 
     games: NDArray[np.void]
@@ -125,8 +125,8 @@ def play_on(
     """Search and play on in every slot until it waits for the network or for Python; return how many wait for the
     network.
 
-    logits, wdl: the network's answer to the batch of the call before, `[n, A]` and `[n, 3]`, or of no rows.
-    fence, step: of the model that answered; the fence is the number of the trainer's start that made it.
+    logits, wdl: the network's output for the batch of the previous call, `[n, A]` and `[n, 3]`; n may be 0.
+    fence, step: the model that answered; the fence is the number of the trainer's start that made it.
     """
     trees = borrowed(trees)
     logits = borrowed(logits)
@@ -153,7 +153,8 @@ def play_on(
             following = trees.states[b, -1]
             copy_to(following, trees.states[b, 0])
             rule_calls.play(trees.rules, following, records.positions[b, game["rows"]]["action"])
-            number, chances = 0, trees.chances[b]
+            chances = trees.chances[b]
+            number = 0
             while rule_calls.is_chance(trees.rules, following, chances):
                 rolled = roll(game, chances, trees.nodes[b], trees.edges[b], game["plies"] + 1, number)
                 rule_calls.play(trees.rules, following, rolled)
@@ -170,8 +171,11 @@ def play_on(
 
 @cached_njit
 def record_move(trees: Trees, records: GameRecords, b: int, fence: int, step: int) -> None:
-    """Choose a move by what the search in slot `b` found, and record both."""
-    slot, root, game, settings = trees.slots[b], trees.nodes[b, 0], records.games[b], records.settings[0]
+    """Choose a move by the result of the search in slot `b`, and record both."""
+    slot = trees.slots[b]
+    root = trees.nodes[b, 0]
+    game = records.games[b]
+    settings = records.settings[0]
     row = trees.edges[b, root["first_edge"] : root["first_edge"] + root["num_edges"]]
     moves = records.moves[b, game["moves"] : game["moves"] + len(row)]
     position = records.positions[b, game["rows"]]
@@ -209,9 +213,9 @@ def record_move(trees: Trees, records: GameRecords, b: int, fence: int, step: in
 def roll(
     game: Record, chances: NDArray[np.float32], nodes: NDArray[np.void], edges: NDArray[np.void], ply: int, number: int
 ) -> int:
-    """Return what is rolled with the probabilities `chances`, `[K]`; let game["edge"] follow it, and add up its luck.
+    """Return the roll, from the probabilities `chances`, `[K]`; move game["edge"] to its edge, and add its luck.
 
-    ply, number: of the move that follows, and of the roll before this move, both from 0 on.
+    ply, number: number of the move that follows, and of the roll before this move, both from 0 on.
     """
     if number >= MAX_ROLLS:
         raise ValueError(ENDLESS_ROLLS)
@@ -225,7 +229,7 @@ def roll(
 
 @cached_njit
 def edge_of_roll(nodes: NDArray[np.void], edges: NDArray[np.void], e: int, rolled: int) -> int:
-    """Return the edge of a roll at the chance node below edge `e`, or NO_EDGE if no simulation came there."""
+    """Return the edge of a roll at the chance node below edge `e`, or NO_EDGE if no simulation has reached it."""
     if e == NO_EDGE or edges[e]["child"] == NO_NODE:
         return NO_EDGE
     node = nodes[edges[e]["child"]]
@@ -237,10 +241,10 @@ def edge_of_roll(nodes: NDArray[np.void], edges: NDArray[np.void], e: int, rolle
 
 @cached_njit
 def luck_of_roll(nodes: NDArray[np.void], edges: NDArray[np.void], n: int, e: int) -> float:
-    """Return by how much the roll of edge `e` at chance node `n` was better than expected, for player 0.
+    """Return the value of the roll of edge `e` at chance node `n` minus the expectation over all rolls, for player 0.
 
-    Values are those that the search gave the rolls before one of them came. So the luck of all rolls, weighted by their
-    probabilities, is 0, whatever those values are (gnubg and others reduce the variance of rollouts by it).
+    The values are those of the search before the roll. So the mean luck of all rolls, weighted by their probabilities,
+    is 0, whatever these values are (gnubg and others reduce the variance of rollouts in this way).
     """
     luck = value_of_roll(nodes, edges, n, e)[0] - expectation(nodes, edges, n)[0]
     return luck if nodes[n]["to_play"] == 0 else -luck
@@ -248,12 +252,12 @@ def luck_of_roll(nodes: NDArray[np.void], edges: NDArray[np.void], n: int, e: in
 
 @cached_njit
 def finish_move(trees: Trees, records: GameRecords, b: int, outcome: int) -> int:
-    """Count the recorded move as played, with the `outcome` code after it, and begin the next search unless that ends
-    the game.
+    """Count the recorded move as played, with the `outcome` code after it, and begin the next search unless the game
+    ends.
 
-    Rolls that follow the move are played already. Return PLAYED; SUBTREE_KEPT if the next search goes on with what this
-    one found; or TAKEN_BACK: a random opening that ends the game before its first search would teach nothing, so the
-    search begins before that move.
+    The rolls after the move are played already. Return PLAYED; SUBTREE_KEPT if the next search continues from the
+    subtree of this one; or TAKEN_BACK if a random opening has ended the game: without a search the network would learn
+    nothing from it, so the search begins before that move.
     """
     slot, game = trees.slots[b], records.games[b]
     if slot["algorithm"] == NO_SEARCH and outcome != ONGOING:
@@ -276,27 +280,33 @@ def finish_move(trees: Trees, records: GameRecords, b: int, outcome: int) -> int
 
 @cached_njit
 def resigns(game: Record, position: Record, settings: Record) -> bool:
-    """Return whether the game ends because a player has no chance, as the searches of `position` and before it agree.
+    """Return whether the game is resigned: this search and the one before agree that a player has no chance.
 
-    A single search, of either player, may err. Without a model their values mean nothing.
+    Two searches must agree because one may err. Without a model their values mean nothing.
     """
-    score, mover, loser = (1 + position["root_value"]) / 2, position["to_play"], NOBODY
+    score = (1 + position["root_value"]) / 2
+    mover = position["to_play"]
+    loser = NOBODY
     if position["model_fence"] and min(score, 1 - score) < settings["resign_below"]:
         loser = mover if score < settings["resign_below"] else 1 - mover
     if loser == NOBODY or loser != game["loser"] or game["resigner"] != NOBODY:
         game["loser"] = loser
         return False
     game["resigner"] = loser
-    return bool(random_bits(game["seed"], (3 << 30) + 1) / 2**32 >= PLAYS_ON)  # far from all other numbers
+    return bool(random_bits(game["seed"], (3 << 30) + 1) / 2**32 >= PLAYS_ON)  # a counter far from all others
 
 
 @cached_njit
 def begin_game(trees: Trees, records: GameRecords, b: int) -> None:
     """Begin a game, whose seed is set, at the position that is in slot `b`."""
     game, settings = records.games[b], records.settings[0]
-    game["plies"], game["rows"], game["moves"] = 0, 0, 0
-    game["outcome"], game["is_binary"] = ONGOING, True
-    game["loser"], game["resigner"] = NOBODY, NOBODY
+    game["plies"] = 0
+    game["rows"] = 0
+    game["moves"] = 0
+    game["outcome"] = ONGOING
+    game["is_binary"] = True
+    game["loser"] = NOBODY
+    game["resigner"] = NOBODY
     game["opening_plies"] = np.count_nonzero(records.starts[game["start"]] >= 0)
     if game["opening_plies"] == 0:
         game["opening_plies"] = int(uniform(game, OPENING_LENGTH) * (settings["opening_plies"] + 1))
@@ -310,13 +320,17 @@ def choose_search(trees: Trees, records: GameRecords, b: int, played: int) -> bo
     This is playout-cap randomisation (Wu, 2019). With tree reuse, PUCT goes on with the subtree below the edge
     `played`; Gumbel's sequential halving needs a root without visits. Return whether the subtree was kept.
     """
-    slot, game, settings = trees.slots[b], records.games[b], records.settings[0]
-    full = uniform(game, FULL_SEARCH) < settings["full_search_probability"]
-    algorithm, simulations = settings["fast_algorithm"], settings["fast_simulations"]
-    if full:
+    slot = trees.slots[b]
+    game = records.games[b]
+    settings = records.settings[0]
+    is_opening = game["plies"] < game["opening_plies"]
+    full = not is_opening and uniform(game, FULL_SEARCH) < settings["full_search_probability"]
+    if is_opening:
+        algorithm, simulations = NO_SEARCH, 0
+    elif full:
         algorithm, simulations = settings["algorithm"], settings["simulations"]
-    if game["plies"] < game["opening_plies"]:
-        full, algorithm, simulations = False, NO_SEARCH, 0
+    else:
+        algorithm, simulations = settings["fast_algorithm"], settings["fast_simulations"]
     game["full"] = full
     game["phase"] = SEARCHING
     noise_seed = random_word(game, SEARCH_NOISE)
@@ -332,12 +346,13 @@ def choose_search(trees: Trees, records: GameRecords, b: int, played: int) -> bo
 def record_observation(row: NDArray[np.uint8], observation: NDArray[np.float32], packs_bits: int) -> bool:
     """Write an observation into a row of bytes, in the form of numpy.packbits if `packs_bits`.
 
-    Return whether that loses nothing.
+    Return False if that loses something: a number that is not 0 or 1.
     """
-    flat, is_binary = observation.reshape(-1), True
+    flat = observation.reshape(-1)
     if not packs_bits:
         copy_to(row, flat.view(np.uint8))
         return True
+    is_binary = True
     for i in range(len(row)):
         row[i] = 0
     for i in range(len(flat)):
@@ -349,21 +364,28 @@ def record_observation(row: NDArray[np.uint8], observation: NDArray[np.float32],
 
 @cached_njit
 def record_search(position: Record, slot: Record, root: Record, full: int, fence: int, step: int) -> None:
-    """Write what the search found about the position itself."""
-    position["to_play"], position["search"], position["full"] = root["to_play"], slot["algorithm"], full
-    position["simulations"], position["proven"] = slot["simulations"], root["proven"]
+    """Write the result of the search for the position itself."""
+    position["to_play"] = root["to_play"]
+    position["search"] = slot["algorithm"]
+    position["full"] = full
+    position["simulations"] = slot["simulations"]
+    position["proven"] = root["proven"]
     position["root_value"], position["root_draw"] = root_value(root)
-    position["network_value"], position["network_draw"] = root["network_value"], root["network_draw"]
-    searched = slot["algorithm"] != NO_SEARCH
-    position["model_fence"], position["model_step"] = fence if searched else 0, step if searched else 0
+    position["network_value"] = root["network_value"]
+    position["network_draw"] = root["network_draw"]
+    is_searched = slot["algorithm"] != NO_SEARCH
+    position["model_fence"] = fence if is_searched else 0
+    position["model_step"] = step if is_searched else 0
 
 
 @cached_njit
 def record_edges(moves: NDArray[np.void], row: NDArray[np.void], algorithm: int, scratch: NDArray[np.float64]) -> None:
-    """Write what the search found about every legal move; `row` are the root's edges."""
+    """Write the result of the search for each legal move; `row` are the root's edges."""
     q = edge_values(row, scratch)
     for i in range(len(row)):
-        moves[i]["action"], moves[i]["visits"], moves[i]["q"] = row[i]["action"], row[i]["visits"], q[i]
+        moves[i]["action"] = row[i]["action"]
+        moves[i]["visits"] = row[i]["visits"]
+        moves[i]["q"] = q[i]
         moves[i]["prior"] = math.exp(row[i]["logit"]) if algorithm != NO_SEARCH else 0.0
 
 
@@ -377,9 +399,12 @@ def temperature(plies: int, settings: Record) -> float:
 @cached_njit
 def sample_index(policy: NDArray[np.float64], temperature: float, random: float) -> int:
     """Return an index sampled from policy^(1/temperature) by `random`, from [0, 1); never one of probability 0."""
-    weights, highest, left, chosen = np.empty(len(policy)), 0.0, 0.0, 0
+    highest = 0.0
     for i in range(len(policy)):
         highest = max(highest, policy[i])
+    weights = np.empty(len(policy))
+    left = 0.0
+    chosen = 0
     for i in range(len(policy)):
         weights[i] = (policy[i] / highest) ** (1 / temperature)
         left += random * weights[i]

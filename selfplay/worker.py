@@ -23,11 +23,14 @@ from plyzero.selfplay.evaluated_games import EvaluatedGames
 from plyzero.selfplay.replay_writer import ReplayWriter
 from plyzero.threads import repeating
 
-LOG_SECONDS: Final = 30.0  # between two log lines about progress
-RESIGNATIONS: Final = ("resigned_games", "tested_resignations", "false_resignations")
-"""Fields of a worker's lines and heartbeat, with `selfplay.resign_below`."""
+LOG_SECONDS: Final = 30.0
+"""Seconds between two log lines about progress."""
 
-MADE: Final = "%(games)s games with %(positions)s positions, %(full_positions)s with a full search"  # of a log line
+RESIGNATIONS: Final = ("resigned_games", "tested_resignations", "false_resignations")
+"""Further fields of a worker's lines and heartbeat, with `selfplay.resign_below`."""
+
+MADE: Final = "%(games)s games with %(positions)s positions, %(full_positions)s with a full search"
+"""A part of log lines."""
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +49,7 @@ def run_worker(
     name:        name of the worker, of the characters [a-z0-9_].
     incarnation: 8 hex digits, random if not given, so that two workers of the same name do not collide.
     evaluator:   evaluates the positions while it can; this process does so otherwise.
-    on_ready:    called when everything is compiled; no game has been finished before.
+    on_ready:    called when everything is compiled, before the first game is finished.
     """
     settings = run.settings.selfplay
     incarnation = incarnation or uuid.uuid4().hex[:8]
@@ -60,8 +63,12 @@ def run_worker(
     on_ready()
     lines = SparseLines(run.metrics / f"worker-{name}.{incarnation}.jsonl")
     reason: str | None = None
-    made, began, waited = Rate(), time.monotonic(), 0.0
-    iterations, written, log_at = 0, 0, began + LOG_SECONDS
+    made = Rate()
+    began = time.monotonic()
+    waited = 0.0
+    iterations = 0
+    written = 0
+    log_at = began + LOG_SECONDS
 
     def describe(state: str) -> dict[str, object]:
         seconds, totals = time.monotonic() - began, writer.totals()
@@ -85,14 +92,15 @@ def run_worker(
         }
 
     def look() -> None:
-        """Look at the volume; if the loop has made progress, write heartbeat and metrics, for which it never waits."""
+        """Look at the volume; if the loop has made progress, write heartbeat and metrics. The loop does not wait."""
         nonlocal written, log_at
         backpressure.refresh()
         if adoption:
             adoption.adopt()
         if iterations == written:
             return
-        written, fields = iterations, describe(reason or "playing")
+        written = iterations
+        fields = describe(reason or "playing")
         heartbeat.beat(fields)
         lines.add(fields)
         if time.monotonic() >= log_at:
@@ -101,13 +109,12 @@ def run_worker(
 
     with ReplayWriter(run, worker=name, incarnation=incarnation) as writer, watch:
         backpressure = Backpressure(run, writer)
-        # of a run in a bucket the trainer may be on another machine, which does not see the journals of this one
+        # If the run is in a bucket, the trainer may be on another machine, which does not see the journals of this one.
         adoption = Adoption(run) if run.scratch else None
         games.refresh()
         log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, games.label)
         seconds = interval(run.root, REFRESH_SECONDS / 2)
-        beating, ending = repeating(look, seconds, name="heartbeat"), ending_if_hung(stop, run.game.name)
-        with beating as thread, ending as playing:
+        with repeating(look, seconds, name="heartbeat") as thread, ending_if_hung(stop, run.game.name) as playing:
             while not (stop.is_set() or backpressure.done):
                 games.refresh()
                 reason = backpressure.reason(has_model=games.has_model)
@@ -130,7 +137,7 @@ def run_worker(
 
 
 def game_seeds(seed: int, worker: str, incarnation: str) -> Iterator[int]:
-    """Yield a 64-bit number per game, its seed and its id, which depends on the run, the worker and the incarnation."""
+    """Yield the 64-bit seed of each game, which is also its id, from the run's seed, the worker and the incarnation."""
     for number in itertools.count():
         text = f"{seed}/{worker}/{incarnation}/{number}"
         yield int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")

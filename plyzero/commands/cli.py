@@ -93,7 +93,7 @@ def main() -> None:
     """Run the command line. Exit codes: 0 = success, 1 = failure, 2 = invalid input, 130 = interrupted."""
     if sys.stdin is None:  # closed by the parent process
         sys.stdin = io.StringIO()
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":  # as for standard error
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":  # Python does so for standard error
         sys.stdout.reconfigure(errors="backslashreplace")
     interrupts: list[int] = []
     try:
@@ -103,9 +103,9 @@ def main() -> None:
             except Exception:
                 if not interrupts:
                     raise
-                raise KeyboardInterrupt from None  # which became another error, as it does in an import
+                raise KeyboardInterrupt from None  # it has become another error, as it does in an import
             if sys.stdout:
-                sys.stdout.flush()  # an error of the last write is reported here, not when the interpreter ends
+                sys.stdout.flush()  # so that an error of the last write is reported before the interpreter ends
     except USAGE_ERROR as error:
         _exit(_usage(error), 2)
     except UserError as error:
@@ -120,7 +120,7 @@ def main() -> None:
     except MemoryError as error:
         _exit(f"not enough memory; use fewer games, simulations or channels ({error or 'nothing is left'})", 1)
     except OSError as error:
-        if error.errno is None:  # of no call of the system
+        if error.errno is None:  # not the error of a system call
             raise
         _discard_output()
         if error.errno == errno.EPIPE and not error.filename:  # the reader of the output has ended
@@ -141,8 +141,8 @@ def main() -> None:
 def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
     """Answer Ctrl-C at once, in a thread, while Python may still be busy in compiled code; a second one ends at once.
 
-    Python raises KeyboardInterrupt only between two of its own instructions. Where it loses it, in a callback while
-    Numba compiles or in a destructor, it is raised again. What Python has noticed is appended to `interrupts`.
+    Python raises KeyboardInterrupt only between two of its own instructions. If it is lost, in a callback while Numba
+    compiles or in a destructor, it is raised again. Each signal that Python has handled is appended to `interrupts`.
     """
     lost: list[bool] = []
     reader, writer = os.pipe()
@@ -154,7 +154,7 @@ def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
         raise KeyboardInterrupt
 
     def raise_again() -> None:
-        time.sleep(0.1)  # in the hook itself it would be lost again
+        time.sleep(0.1)  # until the hook has returned; in it, the interrupt would be lost again
         if signal.getsignal(signal.SIGINT) is interrupt:  # the command has not ended meanwhile
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
@@ -170,12 +170,12 @@ def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
         signal.signal(signal.SIGINT, interrupt)
 
     def answer() -> None:
-        count = 0  # not that of `interrupts`: while compiled code runs, Python calls no handler
+        count = 0  # `interrupts` may have fewer: while compiled code runs, Python calls no handler
         while received := os.read(reader, 1):
             if received[0] != signal.SIGINT or signal.getsignal(signal.SIGINT) is not interrupt:
                 note_signal()  # a command that handles signals itself
                 continue
-            if lost:  # this one is by `raise_again`
+            if lost:  # this signal is from `raise_again`
                 lost.pop()
                 continue
             count += 1
@@ -197,7 +197,7 @@ def acknowledged_interrupts(interrupts: list[int]) -> Iterator[None]:
 
 
 def _usage(error: Any) -> str:
-    """Return a mistake on the command line as one sentence; "" if the help has been printed in its place."""
+    """Return a mistake on the command line as one sentence; "" if the help has been printed instead."""
     if type(error).__name__ == "NoArgsIsHelpError":
         return ""
     command = error.ctx.command_path if error.ctx else "plyzero"
@@ -206,7 +206,7 @@ def _usage(error: Any) -> str:
 
 
 def _discard_output() -> None:
-    """Drop what is left of an output that cannot be written, so that the end of the interpreter does not fail too."""
+    """Drop output that cannot be written, so that the end of the interpreter does not fail too."""
     try:
         if sys.stdout:
             sys.stdout.flush()

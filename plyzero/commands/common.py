@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LINE_SECONDS: Final = 12.0
-"""Time between two lines of progress where there is no terminal, in seconds; 15 are promised."""
+"""Seconds between two lines of progress without a terminal; at most 15 are promised."""
 
 MAX_OUTPUT: Final = 100_000
-"""Largest number of characters shown of what the code of a game prints."""
+"""Largest number of characters shown of the output of a game's code."""
 
 
 class BoundedOutput(io.TextIOBase):
@@ -48,7 +48,7 @@ class BoundedOutput(io.TextIOBase):
         self._file, self._left = file, MAX_OUTPUT
 
     def write(self, text: str) -> int:
-        """Write what there is room for, and return the length of `text`."""
+        """Write the part of `text` for which there is room, and return its whole length."""
         if self._left > 0:
             self._file.write(text[: self._left])
             self._left -= len(text)
@@ -67,15 +67,15 @@ while read := os.read(0, 1 << 16):
         os.write(1, b"\\nplyzero: the code of the game prints without end; further output of C is dropped\\n")
     left = max(0, left - len(read))
 """
-"""The program that hands on at most MAX_OUTPUT bytes."""
+"""A program that copies at most MAX_OUTPUT bytes from its input to its output."""
 
 
 def bound_output_of_c() -> None:
-    """Let what code in C prints, which knows no `sys.stdout`, reach this process's output only up to MAX_OUTPUT bytes.
+    """Bound the output of code in C, which does not use `sys.stdout`, to MAX_OUTPUT bytes.
 
-    It goes through a process of its own, which hands on the last words of a process that a fault in C ends.
+    It goes through another process, which still copies the last words of this one if a fault in C ends it.
     """
-    is_ours = sys.stdout is sys.__stdout__  # and not of a test
+    is_ours = sys.stdout is sys.__stdout__  # otherwise a test has replaced it
     if not (is_ours and sys.stdout and sys.stderr):  # closed by the parent process
         return
     sys.stdout.flush()
@@ -95,11 +95,15 @@ def bound_output_of_c() -> None:
 
 
 EXTRAS: Final = {
-    **dict.fromkeys(("onnx", "onnxruntime"), "cpu"),
+    "onnx": "cpu",
+    "onnxruntime": "cpu",
     "torch": "train",
     "grpc": "grpc",
-    **dict.fromkeys(("starlette", "uvicorn"), "web"),
-    **dict.fromkeys(("matplotlib", "PIL", "resvg_py"), "plot"),
+    "starlette": "web",
+    "uvicorn": "web",
+    "matplotlib": "plot",
+    "PIL": "plot",
+    "resvg_py": "plot",
     "scipy": "experiments",
     "ray": "ray",
     "hera": "argo",
@@ -146,7 +150,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 class Budget(NamedTuple):
-    """The options that say when a training is over."""
+    """The options for the budget of a training."""
 
     steps: Annotated[int | None, typer.Option(min=1, help="The training is over after this many optimiser steps.")]
     games: Annotated[int | None, typer.Option(min=1, help="The training is over when this many games have been read.")]
@@ -168,8 +172,12 @@ class Budget(NamedTuple):
     ]
 
     def added_to(self, options: Sequence[str] | None) -> list[str]:
-        """Return settings, as -o gives them, with those of this budget."""
-        return [*(options or ()), *(f"budget.{key}={v}" for key, v in self._asdict().items() if v is not None)]
+        """Return settings in the form of -o, with those of this budget."""
+        settings = list(options or ())
+        for key, value in self._asdict().items():
+            if value is not None:
+                settings.append(f"budget.{key}={value}")
+        return settings
 
 
 class RunOptions(NamedTuple):
@@ -185,9 +193,15 @@ class RunOptions(NamedTuple):
         """Return the run, as `open_or_create_run` does with these options and this check."""
         from plyzero.run.directory import open_or_create_run
 
-        game, preset = find_game(self.game) if self.game else None, self.preset or None  # "" in compose.yaml
-        asked: dict[str, Any] = {"seed": self.seed, "options": self.options or (), "scratch": self.scratch}
-        return open_or_create_run(run, game, preset=preset, check=check, **asked)
+        return open_or_create_run(
+            run,
+            find_game(self.game) if self.game else None,
+            preset=self.preset or None,  # "" in compose.yaml
+            seed=self.seed,
+            options=self.options or (),
+            scratch=self.scratch,
+            check=check,
+        )
 
 
 class LogOptions(NamedTuple):
@@ -201,21 +215,26 @@ class LogOptions(NamedTuple):
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that takes the fields of its NamedTuples, None where they have no default, as options."""
+    """Return the command with an option for each field of its NamedTuples; without a default it is None."""
     hints = get_type_hints(command, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if hasattr(hint, "_fields")}
     parameters = []
     for name, parameter in signature(command).parameters.items():
-        fields = get_type_hints(groups[name], include_extras=True) if name in groups else {name: hints[name]}
-        for field, hint in fields.items():
-            default = groups[name]._field_defaults.get(field) if name in groups else parameter.default
-            parameters.append(parameter.replace(name=field, default=default, annotation=hint))
+        if name not in groups:
+            parameters.append(parameter.replace(annotation=hints[name]))
+            continue
+        defaults = groups[name]._field_defaults
+        for field, hint in get_type_hints(groups[name], include_extras=True).items():
+            parameters.append(parameter.replace(name=field, default=defaults.get(field), annotation=hint))
 
     def run(**given: Any) -> None:
-        made = {name: group(*map(given.pop, group._fields)) for name, group in groups.items()}
+        made = {}
+        for name, group in groups.items():
+            made[name] = group(**{field: given.pop(field) for field in group._fields})
         command(**given, **made)
 
-    run.__doc__, run.__annotations__ = command.__doc__, {each.name: each.annotation for each in parameters}
+    run.__doc__ = command.__doc__
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return run
 
@@ -227,7 +246,7 @@ M = TypeVar("M")
 
 
 def in_panel(name: str) -> Callable[[M], M]:
-    """Return a decorator of a kit's command, or group of commands, that is in this panel of `plyzero --help`."""
+    """Return a decorator that puts a kit's command, or group of commands, into this panel of `plyzero --help`."""
 
     def put(command: M) -> M:
         setattr(command, PANEL, name)
@@ -249,21 +268,28 @@ def describe_missing(packages: Sequence[str]) -> str:
 
 
 def missing_package(error: BaseException) -> str | None:
-    """Return the package of EXTRAS whose absence has caused the error."""
-    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    """Return the package of EXTRAS whose absence has caused the error; None if another thing has."""
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
+        return None
+    package = error.name.partition(".")[0]
     return package if package in EXTRAS else None
 
 
 def find_game(text: str, start: Path | None = None) -> GameSpec:
-    """Return a game, which begins at the position in the file `start`; UserError if there is none. Its module may print
-    to standard error alone."""
+    """Return a game, which begins at the position in the file `start` if one is given.
+
+    Raises UserError if there is no such game or position. The output of its module goes to standard error.
+    """
     from plyzero.lines import MAX_LINE
     from plyzero.rules.catalog import load_game
 
     with data_output():
         spec = load_game(text)
         try:
-            return spec.set_up(read_file(start, max_bytes=MAX_LINE).decode(), str(start)) if start else spec
+            if start is None:
+                return spec
+            text = read_file(start, max_bytes=MAX_LINE).decode()
+            return spec.set_up(text, str(start))
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"cannot begin at the position in {start}: {error}") from error
 
@@ -275,7 +301,7 @@ def data_output() -> Iterator[TextIO]:
     Rules may print when they are imported and called, in Python, in C, or in a child process.
     """
     output, ours = sys.stdout or io.StringIO(), sys.__stdout__
-    if not ours or output is not ours or not sys.stderr:  # called by a test, or closed by the parent process
+    if not ours or output is not ours or not sys.stderr:  # replaced by a test, or closed by the parent process
         with redirect_stdout(BoundedOutput(sys.stderr)):
             yield output
         return
@@ -288,7 +314,7 @@ def data_output() -> Iterator[TextIO]:
         try:
             yield data
         finally:
-            ctypes.CDLL(None).fflush(None)  # what C has printed
+            ctypes.CDLL(None).fflush(None)  # write what C code has buffered
             os.dup2(data.fileno(), 1)
 
 
@@ -300,7 +326,7 @@ def check_continues(run: Path, options: Sequence[str] | None) -> None:
     if not (run / "run.toml").exists():
         return
     opened = open_run(run, options=options or ())
-    with suppress(OSError):  # the process that starts then waits for the volume
+    with suppress(OSError):  # the process that is about to start waits for the volume itself
         if not is_of_network(opened) and any(name.startswith("state-") for name in list_names(opened.trainer)):
             from plyzero.trainer.loop import check_resumes
 
@@ -366,7 +392,7 @@ def playing(game: GameSpec, *, may_print: bool = False) -> Iterator[TextIO]:
 
 
 def make_console(**options: Any) -> Console:
-    """Return a console that prints text as it is; where there is no terminal, it never breaks or cuts a line."""
+    """Return a console that prints text unchanged; without a terminal it never breaks or cuts a line."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False, **options)
@@ -376,7 +402,7 @@ def make_console(**options: Any) -> Console:
 
 
 def make_table(*headers: str, **options: Any) -> Table:
-    """Return a table without borders whose cells are wrapped where the terminal is narrow, and never cut."""
+    """Return a table without borders. In a narrow terminal its cells are wrapped, never cut."""
     from rich.table import Column, Table
 
     return Table(*(Column(header, overflow="fold") for header in headers), box=None, **options)
@@ -384,7 +410,7 @@ def make_table(*headers: str, **options: Any) -> Table:
 
 @contextmanager
 def show_progress(text: str) -> Iterator[Callable[[str], None]]:
-    """Show `text` on standard error, then each text with which the yielded function is called.
+    """Show `text` on standard error, and later each text that is passed to the yielded function.
 
     On a terminal it is one line that changes; "" hides it. Elsewhere the latest text and the elapsed time are printed
     every LINE_SECONDS.
@@ -395,15 +421,23 @@ def show_progress(text: str) -> Iterator[Callable[[str], None]]:
 
             def update(text: str) -> None:
                 status.update(text[: console.width - 4])  # rich does not erase a status that wraps
-                status.start() if text else status.stop()
+                if text:
+                    status.start()
+                else:
+                    status.stop()
 
             yield update
         return
-    latest, began = [text], time.monotonic()
+    latest = text
+    began = time.monotonic()
+
+    def set_latest(text: str) -> None:
+        nonlocal latest
+        latest = text
 
     def print_line() -> None:
-        if latest[0]:
-            print(f"{time.monotonic() - began:.0f} s: {latest[0]}\n", end="", file=sys.stderr, flush=True)
+        if latest:
+            print(f"{time.monotonic() - began:.0f} s: {latest}\n", end="", file=sys.stderr, flush=True)
 
     with repeating(print_line, LINE_SECONDS, name="progress"):
-        yield lambda text: latest.__setitem__(0, text)
+        yield set_latest

@@ -27,7 +27,7 @@ FASTER: Final = {
     "legal_actions": "Test all squares at once, or let play keep what is legal",
     "observe": "Make the planes from the whole board, not square by square",
 }
-"""Advice that makes a rule in plain Python faster, by the rule."""
+"""Rule -> advice that makes it faster in plain Python."""
 
 
 def _list_laws(wanted: bool) -> None:
@@ -114,8 +114,10 @@ def check(
         if not isinstance(spec.start, ForeignGame) or not spec.start.tried(is_clean):
             broken = find(sample=sample, on_progress=on_progress, on_violation=show_first, on_games=show_results)
         if broken:
+            if first and broken not in first:
+                print("\na shorter example:", file=output)
             if broken not in first:
-                print(*(["\na shorter example:"] if first else []), broken, sep="\n", file=output)
+                print(broken, file=output)
             fault = whose_fault(spec.start, broken.law.name)
             raise FailedError(f"{spec.name} does not pass; the shortest example found is above{fault}")
         without = f", skipped: {', '.join(skipped)}" if skipped else ""
@@ -127,7 +129,7 @@ def check(
         required = unmet_requirements("quick", spec.start)
         quick = Settings.model_validate(preset_for("quick", spec.start))
         sizes = describe_sizes(spec.start, quick, workers=usable_cores())
-        network = None if found.compiled or sizes else default_network(spec)  # one that suits the machine
+        network = None if found.compiled or sizes else default_network(spec)
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
     later = tuple(sentence for sentence in found.warnings if sentence not in shown)
     notes = [f"note: {law} is not checked: {reason}" for law, reason in spec.start.waived_laws.items()]
@@ -143,7 +145,7 @@ def _random_games(number: int) -> str:
 
 
 def sentences(found: Survey, settings: str, sizes: str = "") -> Iterator[str]:
-    """Yield the findings of a survey, with the settings that are larger for this game and a warning about sizes."""
+    """Yield the findings of a survey, the settings that are larger for this game, and a warning about sizes."""
     yield from (f"warning: {sentence}" for sentence in found.warnings)
     shortest, mean, longest, max_plies = found.plies
     first, drawn, second = found.results
@@ -161,7 +163,7 @@ def sentences(found: Survey, settings: str, sizes: str = "") -> Iterator[str]:
     declared, tested = found.symmetries
     are = "symmetry is" if declared == 1 else "symmetries are"
     tested_share = "tested by playing" if tested == declared else f"{tested} of them tested by playing"
-    yield f"{declared or 'No'} {are} declared{f', {tested_share}' if declared else ''}."
+    yield f"{declared} {are} declared, {tested_share}." if declared else f"No {are} declared."
     if settings:
         yield f"Settings that are larger for this game: {settings}."
     elif not sizes:
@@ -172,16 +174,19 @@ def sentences(found: Survey, settings: str, sizes: str = "") -> Iterator[str]:
 
 
 def costs(microseconds: dict[str, float], network: tuple[str, float] | None) -> Iterator[str]:
-    """Yield a table of what a new position of a search costs in plain Python, and what to change first.
+    """Yield a table of the costs of a new position of a search in plain Python, and advice about the largest.
 
-    network: in words, and its microseconds for a position; None if it is not known.
+    network: its name and its microseconds for a position; None if they are not known.
     """
     name, cost = network or ("", 0.0)
     total = sum(microseconds.values()) + cost
     yield "\nWhat a worker pays for each new position of a search:\n"
     yield f"  {'':24s} microseconds  share"
-    rows = microseconds | ({f"network ({name})": cost} if network else {})
-    yield from (f"  {each:24s} {spent:12.1f} {spent / total:6.0%}" for each, spent in rows.items())
+    rows = dict(microseconds)
+    if network:
+        rows[f"network ({name})"] = cost
+    for each, spent in rows.items():
+        yield f"  {each:24s} {spent:12.1f} {spent / total:6.0%}"
     slowest = max(microseconds, key=lambda rule: microseconds[rule])
     if 2 * cost > total:
         yield "\nThe network takes more time than the rules: they are fast enough."
@@ -190,14 +195,15 @@ def costs(microseconds: dict[str, float], network: tuple[str, float] | None) -> 
 
 
 def slow_start(found: Survey, settings: SelfplaySettings) -> Iterator[str]:
-    """Yield how to get a first model within about a minute, if a worker would take more than two with `settings`."""
-    fast = settings.fast_simulations * (1 / settings.full_search_probability - 1)
-    seconds = sum(found.microseconds.values()) / 1e6 * (settings.simulations + fast)  # a position with a full search
+    """Yield options for a first model within about a minute, if a worker would take more than two with `settings`."""
+    fast_simulations = settings.fast_simulations * (1 / settings.full_search_probability - 1)
+    simulations = settings.simulations + fast_simulations  # for each position with a full search
+    seconds = sum(found.microseconds.values()) / 1e6 * simulations
     minutes = settings.bootstrap_positions * seconds / 60
     if minutes < 2:
         return
     positions = max(100, int(60 / seconds))
-    games = int(positions / settings.full_search_probability / found.plies[1])  # each ends before they are enough
+    games = int(positions / settings.full_search_probability / found.plies[1])  # so many games have these positions
     options = f"-o selfplay.bootstrap_positions={positions} -o selfplay.parallel_games={max(1, min(games, 64))}"
     yield f"\nA worker plays about {minutes:.0f} minutes before the first model. It comes sooner with {options}."
 

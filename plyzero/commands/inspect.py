@@ -160,7 +160,8 @@ def replay_ls(run: RunOption, as_json: Json = False) -> None:
     table = make_table("writer", "segment", "games", "positions", "full search", "model steps")
     for name in names:
         steps = "no model" if name.bootstrap else f"{name.first_step} to {name.last_step}"
-        writer, counts = f"{name.worker}.{name.incarnation}", (name.sequence, name.games, name.positions, name.full)
+        writer = f"{name.worker}.{name.incarnation}"
+        counts = (name.sequence, name.games, name.positions, name.full)
         table.add_row(writer, *map(str, counts), steps)
     table.add_row("total", str(len(names)), *map(str, totals.values()), "", style="bold")
     make_console().print(table)
@@ -219,9 +220,11 @@ def replay_restore(
     left = 0
     for name, reason in restore(open_run(run), names or ()):
         print(printable(f"{name}: {reason or 'restored'}"))
-        left += reason is not None
+        if reason is not None:
+            left += 1
     if left:
-        raise FailedError(f"{left} file{'' if left == 1 else 's'} left in {run}/quarantine")
+        files = "1 file" if left == 1 else f"{left} files"
+        raise FailedError(f"{files} left in {run}/quarantine")
 
 
 def replay_export(run: RunOption) -> None:
@@ -261,9 +264,9 @@ def printable(text: str) -> Text:
 
 
 def _rows(processes: Sequence[Process]) -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield the rows of the table: the trainer, every live worker and evaluator, and the number of ended processes.
+    """Yield the rows of the table: the trainer, every live worker and evaluator, and the numbers of ended processes.
 
-    A worker that was started again has one live process, and one that has ended for each earlier start.
+    A worker that was started again has one live process, and an ended process for each earlier start.
     """
     ended: dict[Liveness, list[tuple[str, float]]] = {}  # worker and games of the processes that have ended, by state
     for process in processes:
@@ -280,10 +283,14 @@ def _rows(processes: Sequence[Process]) -> Iterator[tuple[str, str, str, str, st
         else:
             ended.setdefault(life, []).append((name.partition(".")[0], beat.games))
     for life, processes_of in ended.items():
-        count, workers = len(processes_of), sorted({worker for worker, _ in processes_of})
-        listed = ", ".join(workers[:8]) + (", ..." if len(workers) > 8 else "")
+        workers = sorted({worker for worker, _ in processes_of})
+        listed = ", ".join(workers[:8])
+        if len(workers) > 8:
+            listed += ", ..."
+        count = len(processes_of)
+        ended_processes = "1 ended process" if count == 1 else f"{count} ended processes"
         total = sum(games for _, games in processes_of)
-        yield f"{count} ended process{'es' if count > 1 else ''} of {listed}", life, "", "", f"{total:.0f} games"
+        yield f"{ended_processes} of {listed}", life, "", "", f"{total:.0f} games"
 
 
 def _learning(trainer: Beat) -> str:
@@ -313,7 +320,9 @@ def _learned(trainer: Beat) -> str:
 def _versus_guess(skill: float) -> str:
     """Return a skill score in words; 0 is as good as a guess."""
     percent = f"{abs(skill):.0%}"
-    return "as good as a guess" if percent == "0%" else f"{percent} {'better' if skill > 0 else 'worse'} than a guess"
+    if percent == "0%":
+        return "as good as a guess"
+    return f"{percent} better than a guess" if skill > 0 else f"{percent} worse than a guess"
 
 
 def _print_status(console: Console, found: Snapshot, processes: Sequence[Process]) -> None:

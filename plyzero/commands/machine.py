@@ -104,7 +104,8 @@ def bench(
     from plyzero.run.directory import create_run, open_run
     from plyzero.run.models import read_model_file
 
-    require(*(["grpc"] if evaluator else []))
+    if evaluator:
+        require("grpc")
     found = find_game(game)
     settings = [*(options or []), f"network.blocks={blocks}", f"network.channels={channels}"]
     if no_cache:
@@ -123,7 +124,7 @@ def bench(
 
             content = quantise(content, reachable_observations(found))
             network = Network(content, found, label=f"{network.label}, int8", threads=threads)
-        from plyzero.selfplay.benchmark import measure  # takes seconds, so what was given is checked before
+        from plyzero.selfplay.benchmark import measure  # it takes seconds, so arguments are checked before
 
         with _serving(run, content) if evaluator else nullcontext() as remote:
             report = measure(run, network, seconds=seconds, on_progress=report_progress, remote=remote)
@@ -162,7 +163,7 @@ def _serving(run: Run, content: bytes) -> Iterator[RemoteEvaluator]:
 
 
 def default_network(game: GameSpec) -> tuple[str, float] | None:
-    """Return the default network in words and its microseconds for a position; None where torch is not installed."""
+    """Return the name of the default network and its microseconds for a position; None if torch is not installed."""
     import tempfile
 
     import numpy as np
@@ -178,8 +179,9 @@ def default_network(game: GameSpec) -> tuple[str, float] | None:
             network = Network(in_another_process(_quantised, run.root), game, label="random weights")
         except UserError:
             return None
-    seen, shape = reachable_observations(game), (run.settings.selfplay.parallel_games, *game.start.observation_shape)
-    turn = timed(lambda limit: evaluate_alone(network, np.resize(seen, shape), limit))
+    shape = (run.settings.selfplay.parallel_games, *game.start.observation_shape)
+    batch = np.resize(reachable_observations(game), shape)
+    turn = timed(lambda limit: evaluate_alone(network, batch, limit))
     size = f"{run.settings.network.blocks} x {run.settings.network.channels}, {network.precision}"
     return size, 1e6 / turn.per_cpu_second
 
@@ -213,7 +215,8 @@ def _print(report: dict[str, Any]) -> None:
     games = f"{report['parallel_games']} parallel games, batches of {report['batch']}"
     through = ", through an evaluator" if report["evaluator"] else ""
     console.print(f"{report['game']}, {report['network']}{through}, {games}")
-    (low, _, high), cpu = report["share_of_ceiling_quartiles"], report["share_of_ceiling_cpu"]
+    low, _, high = report["share_of_ceiling_quartiles"]
+    cpu = report["share_of_ceiling_cpu"]
     table = make_table("", "", show_header=False)
     table.columns[1].justify = "right"
     rows = {

@@ -6,7 +6,7 @@ import json
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import Annotated, BinaryIO
 
 import typer
 
@@ -21,9 +21,6 @@ from plyzero.commands.common import (
 )
 from plyzero.commands.play import SearchOptions, Thinking
 from plyzero.errors import UserError
-
-if TYPE_CHECKING:
-    pass
 
 PlayersSimulations = Annotated[
     int | None,
@@ -79,8 +76,10 @@ def match(
 
     if games % 2:
         raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
-    spec, rng = find_game(game, start), np.random.default_rng(seed)
-    search, ended = parse_search_options(options or ()), 0
+    spec = find_game(game, start)
+    rng = np.random.default_rng(seed)
+    search = parse_search_options(options or ())
+    ended = 0
     limits = thinking.limits(simulations, uses_cores=False)
     one_by_one = bool(limits["clock"] or limits["threads"])
     with playing(spec):

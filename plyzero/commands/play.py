@@ -45,7 +45,7 @@ Simulations = Annotated[
 
 
 class Thinking(NamedTuple):
-    """The options that say how long the bot thinks, and with how many threads."""
+    """The options for the time and the threads of a search."""
 
     seconds: Annotated[float | None, typer.Option(min=0.01, max=86_400, metavar="N", help="At most N seconds a move.")]
     clock: Annotated[str | None, typer.Option(metavar="TIME", help="Time for a game; 5m+3s has 3 s more a move.")]
@@ -57,18 +57,29 @@ class Thinking(NamedTuple):
     def limits(self, simulations: int | None, *, uses_cores: bool = True) -> dict[str, Any]:
         """Return arguments of `find_player`, without simulations if a bot is to make its usual number.
 
-        uses_cores: have threads even if no number is given. Raises UserError for two clocks.
+        uses_cores: without --threads, use a thread per core, at most 4; otherwise 0.
+
+        Raises UserError for two clocks.
         """
         from plyzero.machine import usable_cores
         from plyzero.play.clock import NO_LIMIT, Clock
 
         if self.seconds is not None and self.clock is not None:
             raise UserError("expected --seconds or --clock, got both")
-        per_move = Clock(per_move=self.seconds) if self.seconds is not None else None
-        found = Clock.parse(self.clock) if self.clock is not None else per_move
-        most = NO_LIMIT if simulations is None and found else simulations
-        threads = self.threads or (min(4, usable_cores()) if uses_cores else 0)
-        return {"clock": found, "threads": threads} | ({} if most is None else {"simulations": most})
+        clock = None
+        if self.seconds is not None:
+            clock = Clock(per_move=self.seconds)
+        elif self.clock is not None:
+            clock = Clock.parse(self.clock)
+        if simulations is None and clock:
+            simulations = NO_LIMIT
+        threads = self.threads or 0
+        if not threads and uses_cores:
+            threads = min(4, usable_cores())
+        limits: dict[str, Any] = {"clock": clock, "threads": threads}
+        if simulations is not None:
+            limits["simulations"] = simulations
+        return limits
 
 
 SearchOptions = Annotated[
@@ -95,7 +106,7 @@ def play(
     thinking: Thinking,
 ) -> None:
     """Play in the terminal against the bot of a run, of a file, or the bundled bot; if there is none, pure MCTS."""
-    owns_process = sys.stdout is sys.__stdout__  # and is not called by a test
+    owns_process = sys.stdout is sys.__stdout__  # otherwise a test has called this
     if owns_process:
         _begin_at_once(game)  # before anything imports the search
 
@@ -106,11 +117,13 @@ def play(
     from plyzero.play.session import SIDES, Session
 
     spec = find_game(game, start)
-    if level is not None and (run, net, simulations, thinking.seconds, thinking.clock) != (None,) * 5:
+    makes_other_bot = any(each is not None for each in (run, net, simulations))
+    has_clock = thinking.seconds is not None or thinking.clock is not None
+    if level is not None and (makes_other_bot or has_clock):
         raise UserError(
             "--level selects the bundled bot, which sets its own simulations; omit --run, --net, --simulations, clocks"
         )
-    if against is not None and (run, net, simulations, level) != (None, None, None, None):
+    if against is not None and (makes_other_bot or level is not None):
         raise UserError("--against names the opponent; omit --run, --net, --simulations and --level")
     limits = thinking.limits(simulations)
     bot: Player
@@ -125,7 +138,7 @@ def play(
     with playing(spec, may_print=True):
         terminal.run()
     terminal.warming.join(10 if owns_process else None)
-    if terminal.warming.is_alive():  # it compiles, and the interpreter would abort if it ended meanwhile
+    if terminal.warming.is_alive():  # the thread compiles, and the interpreter would abort if it ended meanwhile
         sys.stdout.flush()
         os._exit(0)
 
@@ -160,9 +173,11 @@ def analyze(
     def note(text: str) -> None:
         print(f"plyzero: {text}", file=sys.stderr)
 
-    spec, changes = find_game(game, start), parse_search_options(options or ())
+    spec = find_game(game, start)
+    changes = parse_search_options(options or ())
+    limits = Thinking(None, None, None).limits(simulations, uses_cores=False)
     with playing(spec) as output, show_progress("") as report:
-        bot = find_bot(spec, run, net, model, Thinking(None, None, None).limits(simulations, uses_cores=False))
+        bot = find_bot(spec, run, net, model, limits)
         bot.settings = change_search(bot.settings, changes)
         answer_queries(spec, bot, bounded_lines(sys.stdin), output, on_progress=report, on_note=note)
 
@@ -183,7 +198,8 @@ def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, lim
         raise UserError(f"--model {model} needs --run")
     if run is not None and not run.exists():
         raise UserError(f"{run} is not a run directory: it has no run.toml; make one with plyzero train")
-    card, path = find_card(game), net or run
+    card = find_card(game)
+    path = net or run
     if path is None and card is not None:
         if "simulations" not in limits:
             return Bot.at_level(game, threads=limits["threads"])

@@ -50,7 +50,9 @@ def selfplay(
     logs: LogOptions,
 ) -> None:
     """Run a self-play worker for a run until it is stopped or the training is over."""
-    require("onnx", "onnxruntime", *(["grpc"] if evaluator else []))
+    require("onnx", "onnxruntime")
+    if evaluator:
+        require("grpc")
     opened, stop = begin_role(run, new._replace(options=budget.added_to(new.options)), logs)
     _end_if_done(opened)
     from plyzero.ops.processes import ending_at_once
@@ -108,7 +110,7 @@ def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None
     """Play the games that the next steps need, make these steps, publish a model, and so on.
 
     It goes on until the budget is reached or `stop` is set. Nothing depends on time: a model is published after each
-    turn. What a stop interrupts is not made in the same way again.
+    turn. A turn that a stop interrupts is not repeated in the same way.
 
     ready: called when the newest state has been loaded.
     Raises UserError if another trainer works on this run.
@@ -130,10 +132,10 @@ def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None
         games = GamesInPlay(run.game.start, run.settings, seeds=game_seeds(run.seed, TRAINER, f"{fence:08x}"))
 
         def play() -> None:
-            """Play until the trainer lacks no position for a turn, and seal the games in one segment."""
+            """Play until the trainer has enough positions for a turn, and seal the games in one segment."""
             network = load_newest(run.models, run.game, run_id=run.id)
             model = (network.fence, network.step) if network else (0, 0)
-            # without a first model what it needs, and later enough for 32 steps
+            # Before the first model, enough for it; later, enough for 32 steps.
             turn_positions = 32 * run.settings.trainer.batch_size / run.settings.trainer.replay_ratio
             wanted = max(trainer.missing_positions(), turn_positions)
             writing = ReplayWriter(run, worker=TRAINER, incarnation=f"{fence:03x}{turn:05x}")
@@ -173,7 +175,7 @@ def rate(run: RunOption, *, new: RunOptions, logs: LogOptions) -> None:
 
 
 def _end_if_done(run: Run) -> None:
-    """End this command if the training is over, with a line that says so and how to continue it."""
+    """End this command if the training is over, with a line about this and how to continue."""
     from plyzero.run.budget import find_done, how_to_continue, read_trainer
 
     beat = read_trainer(run)
@@ -234,30 +236,35 @@ def set_up_logging(log_format: str) -> None:
 
 
 def _shortened(text: str) -> list[str]:
-    """Return the lines of a log record, each cut; of a long traceback only the first and the last MOST_LINES."""
+    """Return the lines of a log record, each cut. A long traceback has only its first and last MOST_LINES."""
     lines = text.split("\n")
     if len(lines) > 2 * MOST_LINES:
         lines[MOST_LINES:-MOST_LINES] = ["..."]
-    return [*map(cut, lines)]
+    return [cut(line) for line in lines]
 
 
 class _TextFormatter(logging.Formatter):
-    """Formats a log record as a line of text. What comes from the volume cannot control a terminal."""
+    """Formats a log record as a line of text. Text from the volume cannot control a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         return "\n".join(map(plain, _shortened(super().format(record))))
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = plain(record.message)  # in one line; a traceback has lines of its own
+        record.message = plain(record.message)  # one line; a traceback has further ones
         return super().formatMessage(record)
 
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        message = "\n".join(_shortened(super().format(record)))  # a traceback included
-        fields = {"time": round(record.created, 3), "level": record.levelname, "logger": record.name}
-        found = record.args if isinstance(record.args, dict) else {}  # what the message was made of
-        return json.dumps({**fields, "message": message, **({"fields": found} if found else {})})
+        entry: dict[str, object] = {
+            "time": round(record.created, 3),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": "\n".join(_shortened(super().format(record))),  # with a traceback, if there is one
+        }
+        if isinstance(record.args, dict) and record.args:
+            entry["fields"] = record.args
+        return json.dumps(entry)
 
 
 LOG_FORMATS: dict[str, logging.Formatter] = {

@@ -22,11 +22,11 @@ from plyzero.search.numba_kernel import is_plain_python
 from plyzero.search.slots import at_intervals
 from plyzero.threads import Thread
 
-with suppress(ImportError):  # gives input() arrow keys and a history; not available on every system
+with suppress(ImportError):  # gives input() arrow keys and a history; some systems lack it
     import readline  # noqa: F401
 
 if TYPE_CHECKING:
-    from plyzero.rules.game import Game
+    from plyzero.rules.game import Game, Outcome
     from plyzero.search.slots import SearchResult, SearchSlots
 
 HELP = """Type the name of a move, as listed by `legal`, or a command:
@@ -49,9 +49,10 @@ class Terminal:
 
     def __init__(self, session: Session, bot: Player) -> None:
         self.session, self.bot = session, bot
-        self.last_search: tuple[Game, SearchResult] | None = None  # of the bot, before its last move
-        self.is_outdated = True  # the board on the screen
-        self.shows_searches = self.offers_to_resign = False
+        self.last_search: tuple[Game, SearchResult] | None = None  # the bot's search for its last move
+        self.is_outdated = True  # whether the board on the screen is
+        self.shows_searches = False
+        self.offers_to_resign = False
         self.warming = Thread(self.warm_up, name="warm-up")
         self.console = make_console()
         self.commands: dict[str, Callable[[str], None]] = {
@@ -86,22 +87,19 @@ class Terminal:
     def warm_up(self) -> None:
         """Search once in the background, so that everything is loaded before the bot's first move."""
         with suppress(Exception):  # the bot's first move raises the error again
-            # With a clock it has searched already; as plain Python it would slow down the bot's first move.
+            # A bot with a clock has searched already; a search in plain Python would slow down its first move.
             if isinstance(self.bot, Bot) and not self.bot.clock and not is_plain_python():
                 self.bot.choose(first_decision(self.session.game.start))
 
     def show_board(self) -> None:
         """Print the rolls, the board, the result of a finished game, and a note if the same player moves again."""
-        session, self.is_outdated = self.session, False
+        session = self.session
+        self.is_outdated = False
         if session.last_rolls:
             self.say(f"Rolled: {' '.join(session.last_rolls)}.")
         self.say(f"\n{session.position}")
         if session.outcome:
-            how = " by resignation" if session.resigned is not None else " by forfeit" if session.forfeited else ""
-            verdict = {1: "You win", 0: "A draw", -1: "The bot wins"}[session.outcome.value(session.person)]
-            lead = abs(session.outcome.lead(0))
-            by = f" by {lead:g} point{'s' * (lead != 1)}" if lead else ""
-            self.say(f"{verdict}{how}{by}.")
+            self.say(f"{_result(session, session.outcome)}.")
         elif session.last_mover == session.position.to_play:
             self.say("You move again." if session.is_persons_turn else "The bot moves again.")
 
@@ -159,17 +157,19 @@ class Terminal:
             result = self.search(position, self.bot)
         self.last_search = (position, result)
         action = self.bot.select_action(result)
-        offered, self.offers_to_resign = self.offers_to_resign, is_hopeless(result)
+        has_offered = self.offers_to_resign
+        self.offers_to_resign = is_hopeless(result)
         self.say(f"The bot plays {position.action_name(action)}; it expects {_expectation(position, result)}.")
         self.play(action)
         if self.shows_searches:
             self.show_search(position, result)
-        if self.offers_to_resign and not offered and not self.session.outcome:
+        if self.offers_to_resign and not has_offered and not self.session.outcome:
             self.say("The bot sees no chance left: accept its resignation with `accept`, or play on.")
 
     def search(self, position: Game, bot: Bot) -> SearchResult:
         """Return the bot's search result for `position`; show the progress of the search meanwhile."""
-        with show_progress(f"searching{' as plain Python' * is_plain_python()}") as report:
+        doing = "searching as plain Python" if is_plain_python() else "searching"
+        with show_progress(doing) as report:
 
             def show(slots: SearchSlots) -> None:
                 best = position.action_name(slots.result(0).best_action())
@@ -203,7 +203,9 @@ class Terminal:
     def undo(self, _: str) -> None:
         """Take back a resignation, or the person's last move and all later moves."""
         if self.session.resigned is not None or self.session.undo():
-            self.session.resigned, self.offers_to_resign, self.is_outdated = None, False, True
+            self.session.resigned = None
+            self.offers_to_resign = False
+            self.is_outdated = True
         else:
             self.say("You have not moved yet; there is nothing to take back.")
 
@@ -226,14 +228,16 @@ class Terminal:
         if self.session.outcome:
             self.say("The game is over already.")
         else:
-            self.session.resigned, self.is_outdated = self.session.person, True
+            self.session.resigned = self.session.person
+            self.is_outdated = True
 
     def accept(self, _: str) -> None:
         """Accept the bot's resignation."""
         if self.session.outcome or not self.offers_to_resign:
             self.say("The bot has not offered to resign.")
         else:
-            self.session.resigned, self.is_outdated = 1 - self.session.person, True
+            self.session.resigned = 1 - self.session.person
+            self.is_outdated = True
 
     def save(self, file: str) -> None:
         """Write the record of the game to a new file."""
@@ -251,7 +255,8 @@ class Terminal:
     def load(self, file: str) -> None:
         """Continue the game recorded in a file."""
         try:
-            self.start(Session.from_record(self.session.game, parse_object(read_file(Path(file), max_bytes=MAX_LINE))))
+            record = parse_object(read_file(Path(file), max_bytes=MAX_LINE))
+            self.start(Session.from_record(self.session.game, record))
         except OSError as error:
             self.say(f"Cannot read {file}: {error.strerror}. The current game goes on.")
         except ValueError as error:
@@ -259,12 +264,16 @@ class Terminal:
 
     def start(self, session: Session) -> None:
         """Replace the current game by `session`."""
-        self.session, self.last_search, self.is_outdated, self.offers_to_resign = session, None, True, False
+        self.session = session
+        self.last_search = None
+        self.is_outdated = True
+        self.offers_to_resign = False
         begin_game(self.bot)
-        self.say(f"Y{self.sides()[1:]}.")
+        sides = self.sides()
+        self.say(f"{sides[0].upper()}{sides[1:]}.")
 
     def sides(self) -> str:
-        """Return which side the person has, and who begins if it is not the first player, as dice may decide."""
+        """Return the side of the person, and who begins if dice have chosen the second player."""
         side, first = SIDES[self.session.person], self.session.first_mover
         who = "you move" if first == self.session.person else "the bot moves"
         return f"you are the {side} player, and {who} first" if first else f"you move {side}"
@@ -274,6 +283,20 @@ class Terminal:
         self.console.print(text, soft_wrap=not self.console.is_terminal)
 
 
+def _result(session: Session, outcome: Outcome) -> str:
+    """Return the result of a finished game in words."""
+    verdict = {1: "You win", 0: "A draw", -1: "The bot wins"}[outcome.value(session.person)]
+    if session.resigned is not None:
+        verdict += " by resignation"
+    elif session.forfeited:
+        verdict += " by forfeit"
+    lead = abs(outcome.lead(0))
+    if not lead:
+        return verdict
+    points = "1 point" if lead == 1 else f"{lead:g} points"
+    return f"{verdict} by {points}"
+
+
 def _expectation(position: Game, result: SearchResult) -> str:
     """Return the expected result of the best move in words, with the same win rate as in the table."""
     root, best = root_info(position, result), move_infos(position, result)[0]
@@ -281,6 +304,9 @@ def _expectation(position: Game, result: SearchResult) -> str:
         return {"win": "a certain win", "draw": "a certain draw", "loss": "a loss against best play"}[root["proven"]]
     winrate = root["winrate"] if best["winrate"] is None else best["winrate"]
     draws = f" (a draw counts half; draws: {root['drawrate']:.0%})" if root["drawrate"] >= 0.005 else ""
+    expected = f"a score of {winrate:.0%}{draws}"
     lead = root.get("scoreLead")
-    points = "" if lead is None else f" and to be {'ahead' if lead >= 0 else 'behind'} by {abs(lead):.1f} points"
-    return f"a score of {winrate:.0%}{draws}{points}"
+    if lead is None:
+        return expected
+    side = "ahead" if lead >= 0 else "behind"
+    return f"{expected} and to be {side} by {abs(lead):.1f} points"

@@ -71,7 +71,9 @@ def train(
     require("torch", "onnx", "onnxruntime")
     if reproducible and budget.until:
         raise UserError("expected --steps, --games or --positions with --reproducible: ratings depend on time")
-    options = budget.added_to([*(options or ()), *(["selfplay.when_ahead=turns"] if sync else [])])
+    options = budget.added_to(options)
+    if sync:
+        options.append("selfplay.when_ahead=turns")
     with _Screen().shown() as screen:
         stop = interrupt_on_signals(screen.interrupted_again)  # before the slow imports
         screen.progress(f"loading {game} and compiling its rules, if they are compiled ones")
@@ -86,7 +88,10 @@ def train(
 
         check_scratch(run, scratch)
         check_continues(run, options)
-        workers = 0 if reproducible else workers or usable_cores()
+        if reproducible:
+            workers = 0
+        elif workers is None:
+            workers = usable_cores()
         check = partial(check_new_run, workers=workers, trainer=True)
         try:
             opened = open_or_create_run(
@@ -98,7 +103,9 @@ def train(
             raise
         check_rules(opened)
         check_sizes(opened.game.start, opened.settings, workers=workers, trainer=True)  # settings may have changed
-        processes = f"{workers} worker{'s' if workers > 1 else ''} + trainer" if workers else "one process, in turns"
+        processes = "one process, in turns"
+        if workers:
+            processes = "1 worker + trainer" if workers == 1 else f"{workers} workers + trainer"
         screen.line(f"{opened.game.name} · preset {opened.preset} · {processes} · run {run}")
         if changes := describe_changed_settings(opened):
             screen.line(changes)
@@ -173,7 +180,7 @@ class _Screen:
 
 
 BEGINS_WITH_MODEL: Final = ("selfplay.bootstrap_positions=512",)
-"""Settings of a run that begins with a model, whose first games need its network and so take longer."""
+"""Settings of a run that begins with a model: its first games need the network, and so take longer."""
 
 
 def init(
@@ -197,11 +204,14 @@ def init(
     from plyzero.run.directory import open_run, plan_run, read_run, write_run
     from plyzero.run.replay import copy_games
 
-    begins, spec = "", find_game(game)
+    begins = ""
+    spec = find_game(game)
     try:
         is_run = source is not None and (source / "run.toml").exists()
         has_games = source is not None and is_run and read_run(source).game_name == spec.name
-        options = [*BEGINS_WITH_MODEL * (source is not None and not has_games), *(options or ())]
+        options = list(options or ())
+        if source is not None and not has_games:
+            options = [*BEGINS_WITH_MODEL, *options]
         planned = plan_run(run, spec, preset=preset or "quick", seed=seed or 0, options=options)
         check_new_run(planned)
         if source is not None and has_games:
@@ -210,7 +220,8 @@ def init(
             from plyzero.kits.imitation.learning import begin_run, read_bot
 
             begin_run(planned, *read_bot(source, planned))
-            begins = f"; its first model is {'the newest of ' if is_run else ''}{source}"
+            model = f"the newest of {source}" if is_run else f"{source}"
+            begins = f"; its first model is {model}"
         write_run(planned)  # last, so that a process that waits for the run finds all of it
     except FileExistsError as error:
         raise UserError(f"{run} is a run directory already; it was not changed") from error

@@ -22,10 +22,10 @@ def decisions_of(start: Game, count: int) -> list[Game]:
         found |= {game.positions[i].key(): game.positions[i] for i in game.decisions}
         if len(found) >= count:
             break
-    every = max(1, len(found) // count)  # from beginnings, middles and ends
-    return [*itertools.islice(found.values(), 0, None, every)][:count]
+    every = max(1, len(found) // count)  # so that they are from beginnings, middles and ends
+    return list(itertools.islice(found.values(), 0, None, every))[:count]
 
 
 def final_position(start: Game) -> Game:
-    """Return the last position of a random game, which is finished unless the game has no end before max_plies."""
+    """Return the last position of a random game; it is finished unless the game goes on at max_plies."""
     return random_game(start, np.random.default_rng(0)).positions[-1]

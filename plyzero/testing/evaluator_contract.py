@@ -1,4 +1,4 @@
-"""Tests of an evaluator: its numbers are possible, each row stands alone, and it keeps no batch."""
+"""Tests of an evaluator: its numbers are possible, rows are independent, and it keeps no batch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class EvaluatorContract:
 
     game:      the name or the class of the game that it evaluates.
     count:     number of positions, and size of the largest batch.
-    tolerance: by which numbers of one position may differ between batches.
+    tolerance: largest difference between the numbers of one position in different batches.
     """
 
     game: str | type[Game]

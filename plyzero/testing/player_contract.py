@@ -35,11 +35,11 @@ class PlayerContract:
     count: int = 24
 
     def player(self, rng: np.random.Generator) -> Player | Agent:
-        """Return a new player, whose random numbers come from `rng`. An agent is given them as its `rng`."""
+        """Return a new player, whose random numbers come from `rng`. An agent gets them as its `rng`."""
         raise NotImplementedError
 
     def made(self, seed: int = 0) -> Player:
-        """Return a new player with random numbers of this seed, an agent as a player."""
+        """Return a new player with random numbers from this seed; an agent is made a player."""
         rng = np.random.default_rng(seed)
         found = self.player(rng)
         if not isinstance(found, Agent):
@@ -48,7 +48,7 @@ class PlayerContract:
         return AgentPlayer(type(found).__name__, found)
 
     def positions(self) -> list[Game]:
-        """Return the positions at which it is asked."""
+        """Return the positions at which it chooses a move."""
         return decisions_of(load_game(self.game).start, self.count)
 
     def test_it_has_a_name(self) -> None:
@@ -58,7 +58,7 @@ class PlayerContract:
         assert name.strip()
 
     def test_it_answers_many_positions_in_order_each_with_a_legal_move(self) -> None:
-        """Those with few legal moves come first, where an answer to another position is hardly ever legal."""
+        """Positions with few legal moves come first: there the move for another position is hardly ever legal."""
         positions = sorted(self.positions(), key=lambda position: len(position.legal_actions()))
         chosen = self.made().choose_all(positions)
         assert len(chosen) == len(positions)
@@ -67,14 +67,14 @@ class PlayerContract:
             assert action in position.legal_actions(), str(position)
 
     def test_it_plays_a_game_move_by_move(self) -> None:
-        """It is asked one position at a time, and remembers nothing that is wrong in the next one."""
+        """It gets one position at a time, and keeps nothing that is wrong for the next one."""
         player = self.made()
         for position in self.positions():
             (action,) = player.choose_all([position])
             assert action in position.legal_actions(), str(position)
 
     def test_it_changes_no_position(self) -> None:
-        """Others have the same position, such as its opponent."""
+        """Others, such as its opponent, have the same position."""
         positions = self.positions()
         before = [_content(position) for position in positions]
         self.made().choose_all(positions)
@@ -100,15 +100,15 @@ class PlayerContract:
 
 
 class LookaheadContract(PlayerContract):
-    """The tests of a player that looks at least one move ahead: those of every player, and that it takes a win."""
+    """The tests of a player that looks at least one move ahead: those of every player, and a win in one move."""
 
     def test_it_wins_where_one_move_wins(self) -> None:
         """It may choose any move that wins at once."""
-        found = [(position, wins) for position in self.positions() if (wins := _winning(position))]
-        assert found, "none of the positions can be won in one move; test more positions, or another game"
-        chosen = self.made().choose_all([position for position, _ in found])
-        for (position, wins), action in zip(found, chosen, strict=True):
-            assert action in wins, str(position)
+        positions = [position for position in self.positions() if _winning(position)]
+        assert positions, "none of the positions can be won in one move; test more positions, or another game"
+        chosen = self.made().choose_all(positions)
+        for position, action in zip(positions, chosen, strict=True):
+            assert action in _winning(position), str(position)
 
 
 def _content(position: Game) -> tuple[Hashable, bytes, Sequence[int]]:

@@ -26,11 +26,11 @@ from plyzero.threads import repeating
 from plyzero.volume_errors import UnreadableError
 
 MAX_BYTES: Final = 1 << 20
-"""Bytes that a file of these tests may have."""
+"""Largest size of a file of these tests, in bytes."""
 
 
 class VolumeContract:
-    """The tests of a volume: a place in which a run can lie, as a path that `plyzero.files` takes.
+    """The tests of a volume: a place for a run, as a path that `plyzero.files` accepts.
 
     ```python
     class TestMount(VolumeContract):
@@ -40,7 +40,7 @@ class VolumeContract:
     """
 
     def volume(self, directory: Path) -> Path:
-        """Return an empty place on the volume, or one that is not there yet; `directory` is one on this machine."""
+        """Return a directory of the volume, empty or not there yet; `directory` is an empty one on this machine."""
         raise NotImplementedError
 
     def test_what_is_written_is_there_until_it_is_replaced_or_removed(self, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ class VolumeContract:
             content_of(path)
 
     def test_creating_what_exists_is_refused_and_changes_nothing(self, tmp_path: Path) -> None:
-        """Whether the content is the same or another."""
+        """The content may be the same or another."""
         volume = self.volume(tmp_path)
         path = volume / "segment"
         write_file(path, b"first")
@@ -94,7 +94,9 @@ class VolumeContract:
     def test_a_reader_sees_the_old_or_the_new_content_while_a_file_is_replaced(self, tmp_path: Path) -> None:
         """It never sees a part of one, nor parts of two."""
         contents = [bytes([number]) * 100_000 for number in range(40)]
-        path, seen, written = self.volume(tmp_path) / "a", list[bytes](), 0
+        path = self.volume(tmp_path) / "a"
+        seen: list[bytes] = []
+        written = 0
         write_file(path, contents[0])
         with repeating(lambda: seen.append(content_of(path)), 0.0, name="reader") as reader:
             while min(written, len(seen)) < 40:
@@ -104,9 +106,9 @@ class VolumeContract:
         assert set(seen) <= set(contents)
 
     def test_a_list_has_all_that_was_written_before_and_nothing_below(self, tmp_path: Path) -> None:
-        """Also if there are more files than one answer of a store has."""
-        volume = self.volume(tmp_path)
-        directory, expected = volume / "replay", {f"w0.{number:08x}-g1.zarr.zip": number % 7 for number in range(1050)}
+        """This holds for more files than a store lists in one answer."""
+        directory = self.volume(tmp_path) / "replay"
+        expected = {f"w0.{number:08x}-g1.zarr.zip": number % 7 for number in range(1050)}
         for name, size in expected.items():
             write_file(directory / name, bytes(size), durable=False)
         write_file(directory / "below" / "it", b"")
@@ -145,7 +147,7 @@ class VolumeContract:
         assert found == [str(number).encode() for number in range(20) if number != 7]
 
     def test_lines_are_appended(self, tmp_path: Path) -> None:
-        """To a file that need not be there before."""
+        """The first append creates the file."""
         path = self.volume(tmp_path) / "metrics" / "lines"
         path.parent.mkdir(parents=True)
         for line in (b"one\n", b"two\n"):
@@ -153,7 +155,7 @@ class VolumeContract:
         assert content_of(path) == b"one\ntwo\n"
 
     def test_a_file_is_moved_within_the_volume_and_from_a_disk(self, tmp_path: Path) -> None:
-        """Into a directory that is made, and over a file of its name."""
+        """The directory is created; a file there with the same name is replaced."""
         volume = self.volume(tmp_path)
         for content in (b"old", b"a"):
             write_file(volume / "replay" / "a", content)
