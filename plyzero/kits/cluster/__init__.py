@@ -9,7 +9,7 @@ ray_cluster        `plyzero ray up`: workers and a trainer on a Ray cluster
 keeper             starts a process again whenever it has ended: an actor of Ray
 wire               the messages of the Open Inference Protocol, and the tensors in them
 batcher            positions of many calls become batches of one network
-mailboxes          how the server answers workers of its own machine: shared memory
+mailboxes          the server's shared memory for workers of its own machine
 evaluation_server  `plyzero evaluator`: the server
 local_evaluator    the client of mailboxes
 remote_network     the client: an evaluator that asks a server

@@ -33,48 +33,55 @@ class NoModelError(Exception):
 
 
 class Request:
-    """A call: `[n, C, H, W]` float32, n > 0, and what takes their evaluation, or the error that prevents it."""
+    """A call: its observations, `[n, C, H, W]` float32 with n > 0, and the function that takes the answer or error."""
 
     def __init__(self, observations: NDArray[np.float32], take: Callable[[Answer | Exception], object]) -> None:
-        self.observations, self.take = observations, take
-        self.arrived, self.is_cancelled = time.monotonic(), False
+        self.observations = observations
+        self.take = take
+        self.arrived = time.monotonic()
+        self.is_cancelled = False
 
     def cancel(self) -> None:
-        """Let nothing be evaluated any more, if that has not begun."""
+        """Drop the call, unless its evaluation has begun."""
         self.is_cancelled = True
 
 
 class Batcher:
-    """Evaluates with the newest model of a run what other threads submit: one thread for batches, one for models.
+    """Evaluates the calls of other threads with the newest model of a run: one thread for batches, one for models.
 
-    A batch leaves when it is full, or when its oldest call has waited for `wait_seconds`. No call waits for another one
-    longer than that, so it does not matter who is alive. A newer model is loaded while batches go on with the old one;
-    models change between two batches, never within one. The thread for batches also reads the connections that it is
-    given to watch, before each batch, so that what has arrived during the one before is in the next.
+    A batch leaves when it is full, or when its oldest call has waited for `wait_seconds`. No call waits longer than
+    that for another one, so it does not matter which clients are alive. A newer model is loaded while batches go on
+    with the old one; models change between two batches, never within one. Before each batch the thread for batches
+    also reads the connections that it watches, so calls that have arrived during a batch are in the next one.
 
-    max_batch:   number of positions with which a batch is full.
+    max_batch:   number of positions of a full batch.
     label:       the model in use, None if there is none.
     evaluations: number of positions evaluated so far.
     batches:     number of batches so far.
     """
 
     def __init__(self, watch: ModelWatch, *, max_batch: int, wait_seconds: float) -> None:
-        self._watch, self.max_batch, self._wait_seconds = watch, max_batch, wait_seconds
+        self._watch = watch
+        self._wait_seconds = wait_seconds
+        self.max_batch = max_batch
+        self.evaluations = 0
+        self.batches = 0
         self._network: Network | None = None
         self._requests: deque[Request] = deque()
         self._refused: ModelRefusedError | None = None  # why the model that was loaded last is not used any more
-        self._lock, self._stopped = threading.Lock(), False  # of the three above
+        self._lock = threading.Lock()  # for the three above
+        self._stopped = False
         self._tried: Network | None = None  # the model that has failed at a call, but not at positions of random games
-        self._selector, (self._woken, self._wakes) = selectors.DefaultSelector(), socket.socketpair()
+        self._selector = selectors.DefaultSelector()
+        self._woken, self._wakes = socket.socketpair()
         for each in (self._woken, self._wakes):
             each.setblocking(False)
         self.watch(self._woken, lambda: self._woken.recv(4096))
         self._threads = [Thread(self._evaluate_batches, name="batches"), Thread(self._load_models, name="models")]
-        self.evaluations = self.batches = 0
 
     def _evaluate_batches(self) -> None:
         while not self._stopped:
-            self._answer(self._next_batch())  # no name: nothing refers to a batch that has been answered
+            self._answer(self._next_batch())  # no variable, so that the memory of an answered batch is freed
 
     def _load_models(self) -> None:
         while not self._stopped:
@@ -83,12 +90,13 @@ class Batcher:
                 self._watch.refuse_current(error)
             if newer := self._watch.newer():
                 with self._lock:
-                    self._network, self._refused = newer, None
+                    self._network = newer
+                    self._refused = None
                 log.info("model %s, %s", newer.label, newer.precision)
             self._watch.wait(0.2)
 
     def _next_batch(self) -> list[Request]:
-        """Return whole calls, together at most `max_batch` positions unless one alone has more; [] once it stops.
+        """Return whole calls with at most `max_batch` positions together, or one call with more; [] once it stops.
 
         Calls that have been cancelled are dropped.
         """
@@ -98,9 +106,12 @@ class Batcher:
                 key.data()
             with self._lock:
                 self._requests = deque(each for each in self._requests if not each.is_cancelled)
-                timeout = self._requests[0].arrived + self._wait_seconds - time.monotonic() if self._requests else None
+                if not self._requests:
+                    timeout = None
+                    continue
+                timeout = self._requests[0].arrived + self._wait_seconds - time.monotonic()
                 is_full = sum(len(each.observations) for each in self._requests) >= self.max_batch
-                if timeout is not None and (timeout <= 0 or is_full):
+                if timeout <= 0 or is_full:
                     return self._take()
         return []
 
@@ -122,23 +133,27 @@ class Batcher:
             parts = [each.observations for each in requests]
             observations = np.concatenate(parts) if len(parts) > 1 else parts[0]
             logits, wdl = network(EvaluationBatch(observations, list))
-        except ModelRefusedError as error:  # before anybody has seen these answers
+        except ModelRefusedError as error:  # nobody has seen these answers yet
             assert network
             self._refuse(requests, network, error)
-        except Exception as error:  # of any kind: no caller may wait forever
+        except Exception as error:  # any error: no caller may wait forever
             for each in requests:
                 each.take(error)
         else:
-            self.evaluations, self.batches, at = self.evaluations + len(observations), self.batches + 1, 0
+            self.evaluations += len(observations)
+            self.batches += 1
+            first = 0
             for each in requests:
-                part = slice(at, at + len(each.observations))
+                part = slice(first, first + len(each.observations))
                 evaluation = Evaluation(logits[part], wdl[part])
                 each.take(Answer(evaluation, network.fence, network.step, network.label))
-                at = part.stop
+                first = part.stop
 
     def _refuse(self, requests: list[Request], network: Network, error: ModelRefusedError) -> None:
-        """Refuse a model that has failed if it fails at positions of random games too; otherwise only the calls at
-        which it fails, since one client must not spoil it for the others."""
+        """Refuse a model that has failed, if it also fails at positions of random games.
+
+        Otherwise refuse only the calls at which it fails: one client must not disable the model of all others.
+        """
         try:
             if self._tried is not network:
                 network.test_again()
@@ -146,8 +161,9 @@ class Batcher:
                 log.warning("positions of a client are refused, but not the model, which evaluates others: %s", error)
         except ModelRefusedError as refused:
             with self._lock:
-                if self._network is network:  # and no newer one has been loaded meanwhile
-                    self._network, self._refused = None, refused
+                if self._network is network:  # otherwise a newer one has been loaded meanwhile
+                    self._network = None
+                    self._refused = refused
             for each in requests:
                 each.take(refused)
             return
@@ -163,27 +179,32 @@ class Batcher:
         return self._network.label if self._network else None
 
     def add(self, request: Request) -> None:
-        """Evaluate a call of the thread for batches, where its `take` is called too, and may not raise.
+        """Evaluate a call that the thread for batches makes. Its `take` is called in that thread, and may not raise.
 
         The errors are NoModelError, ModelRefusedError if the model gives impossible answers, and UserError if it does
-        so for these positions alone.
+        so only for these positions.
         """
         with self._lock:
             self._requests.append(request)
 
     def submit(self, observations: NDArray[np.float32]) -> Future[Answer]:
-        """Return the future answer to a call of any other thread; cancel it once it is not needed."""
+        """Return the future answer to a call of another thread; cancel it if it is not needed any more."""
         future: Future[Answer] = Future()
 
         def take(found: Answer | Exception) -> None:
-            if future.set_running_or_notify_cancel():
-                if isinstance(found, Exception):
-                    future.set_exception(found)
-                else:
-                    future.set_result(found)
+            if not future.set_running_or_notify_cancel():
+                return
+            if isinstance(found, Exception):
+                future.set_exception(found)
+            else:
+                future.set_result(found)
+
+        def cancel_request(done: Future[Answer]) -> None:
+            if done.cancelled():
+                request.cancel()
 
         request = Request(observations, take)
-        future.add_done_callback(lambda done: request.cancel() if done.cancelled() else None)
+        future.add_done_callback(cancel_request)
         self.add(request)
         self._wake()
         return future
@@ -193,11 +214,11 @@ class Batcher:
             self._wakes.send(b"\0")
 
     def watch(self, connection: socket.socket, on_ready: Callable[[], object]) -> None:
-        """Let the thread for batches call `on_ready`, which neither waits nor raises, while there are messages."""
+        """Make the thread for batches call `on_ready`, which neither waits nor raises, while there are messages."""
         self._selector.register(connection, selectors.EVENT_READ, on_ready)
 
     def unwatch(self, connection: socket.socket) -> None:
-        """End that; before the connection is closed."""
+        """End `watch`; to be called before the connection is closed."""
         self._selector.unregister(connection)
 
     def __enter__(self) -> Self:

@@ -24,14 +24,14 @@ WRITER: Final = "plyzero-writer"
 """Metadata of an object: a random number of the call that has created it."""
 
 TIMEOUT: Final = timedelta(seconds=60)
-"""Longest time of one request."""
+"""Longest time of a request."""
 
 
 class BucketPath(RemotePath):
-    """The name of an object, or of all objects below it, such as s3://bucket/runs/1.
+    """The name of an object, or the prefix of several, such as s3://bucket/runs/1.
 
-    The methods below send requests to the store. Everything else that would use it as a file of this machine raises
-    TypeError. memory://bucket exists in this process only; tests use it.
+    The methods below send requests to the store. All other uses as a file of this machine raise TypeError.
+    memory://bucket exists only in this process; tests use it.
     """
 
     def create(self, content: bytes) -> None:
@@ -40,7 +40,7 @@ class BucketPath(RemotePath):
             with self._errors():
                 self._store.put(self.key, content, mode="create", attributes={WRITER: writer}, use_multipart=False)
         except FileExistsError:
-            # A request whose answer was lost is repeated, and then finds its own object.
+            # The client repeats a request if its answer is lost, and then finds its own object.
             with self._errors():
                 found = self._store.get(self.key, options={"head": True}).attributes
             if found.get(WRITER) != writer:
@@ -94,7 +94,8 @@ class BucketPath(RemotePath):
 
     def is_dir(self, *_: object, **__: object) -> bool:
         with self._errors():
-            return next(iter(self._store.list(prefix=self.key or None, chunk_size=1)), []) != []
+            chunks = self._store.list(prefix=self.key or None, chunk_size=1)
+            return any(len(chunk) > 0 for chunk in chunks)
 
     def exists(self, *_: object, **__: object) -> bool:
         return self.is_file() or self.is_dir()
@@ -115,8 +116,9 @@ class BucketPath(RemotePath):
         return self
 
     def __str__(self) -> str:
-        scheme, *names = self.parts
-        return f"{scheme}//{'/'.join(names)}"
+        scheme = self.parts[0]
+        names = "/".join(self.parts[1:])
+        return f"{scheme}//{names}"
 
     def __fspath__(self) -> str:
         raise TypeError(f"{self} is not a file of this machine")
@@ -147,7 +149,7 @@ class BucketPath(RemotePath):
             return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
         if isinstance(error, AlreadyExistsError):
             return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self))
-        if "169.254." in text:  # where a machine in the cloud would find its credentials
+        if "169.254." in text:  # the address at which a machine in a cloud finds its credentials
             reason = "no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             return OSError(errno.EACCES, reason, str(self))
         if isinstance(error, PermissionDeniedError | UnauthenticatedError):
@@ -183,7 +185,7 @@ _lock = threading.Lock()
 
 
 def _open_store(scheme: str, bucket: str) -> ObjectStore:
-    """Return the client of a bucket, one for this process. Endpoint and credentials come from the environment."""
+    """Return this process's client of a bucket. Endpoint and credentials come from the environment."""
     with _lock:
         if (scheme, bucket) not in _stores:
             from obstore.store import MemoryStore, S3Store

@@ -93,8 +93,11 @@ def ray_up(
     check_continues(run, options)
     scratch = new.scratch and new.scratch.absolute()
     opened = new._replace(options=options, scratch=scratch).open(run.absolute(), check_new_run)
-    common = ["--run", str(opened.root), *(part for option in options for part in ("-o", option))]
-    common += ["--scratch", str(opened.scratch)] if opened.scratch else []
+    common = ["--run", str(opened.root)]
+    for option in options:
+        common += ["-o", option]
+    if opened.scratch:
+        common += ["--scratch", str(opened.scratch)]
     roles = [Role(f"w{each}", ["selfplay", *common, "--name", f"w{each}"]) for each in range(workers)]
     if rater:
         roles.append(Role("rater", ["rate", *common]))

@@ -30,7 +30,7 @@ CODES: Final[dict[type[Exception], grpc.StatusCode]] = {
     UserError: grpc.StatusCode.INVALID_ARGUMENT,
     CancelledError: grpc.StatusCode.CANCELLED,
 }
-"""Status of a call by its error."""
+"""Error of a call -> its status."""
 
 log = logging.getLogger(__name__)
 
@@ -40,9 +40,9 @@ def run_evaluator(
 ) -> None:
     """Serve until `stop` is set or the run is over. Raises UserError if the address cannot be used.
 
-    max_batch:    number of positions with which a batch leaves at once.
-    wait_seconds: time after which it leaves with fewer.
-    threads:      for inference on the CPU.
+    max_batch:    number of positions of a full batch, which leaves at once.
+    wait_seconds: time after which a batch leaves with fewer.
+    threads:      number of threads for inference on the CPU.
     """
     name = f"evaluator.{uuid.uuid4().hex[:8]}"
     heartbeat = Heartbeat(*run.heartbeats(name))
@@ -78,16 +78,16 @@ def serving(
     """Start a server in threads; yield its port. Raises UserError if the address cannot be used.
 
     port: 0 = any that is free.
-    name: of its heartbeat, which no other process has.
+    name: the name of its heartbeat, which no other process has.
     """
     largest = wire.largest_call(run, batcher.max_batch)
     options = [
         ("grpc.so_reuseport", 0),  # a second server on the same port is an error
-        ("grpc.max_concurrent_streams", 64),  # of one connection; a worker needs two
+        ("grpc.max_concurrent_streams", 64),  # per connection; a worker needs two
         ("grpc.max_receive_message_length", wire.largest_request(run.game.start, largest)),
         ("grpc.max_send_message_length", wire.MAX_MESSAGE_BYTES),
     ]
-    # A worker has one call in the server at a time; those above the largest number wait in gRPC.
+    # A worker has one call in the server at a time; further calls wait in gRPC.
     server = grpc.server(ThreadPoolExecutor(2048, thread_name_prefix="call"), options=options)
     server.add_generic_rpc_handlers((_handlers(EvaluationService(run, batcher, largest)),))
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -100,7 +100,7 @@ def serving(
         try:
             yield bound
         finally:
-            server.stop(2.0).wait()  # seconds for the calls that it is answering
+            server.stop(2.0).wait()  # 2 s to answer the current calls
 
 
 def _handlers(service: EvaluationService) -> grpc.GenericRpcHandler:
@@ -130,16 +130,19 @@ def _with_status(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class EvaluationService:
-    """The methods of the protocol. Wrong requests raise UserError; NoModelError is raised where a model is needed."""
+    """The methods of the protocol. A wrong request raises UserError, a request that lacks a model NoModelError."""
 
     def __init__(self, run: Run, batcher: Batcher, largest: int) -> None:
-        """`largest`: number of positions that one request may have."""
+        """`largest`: largest number of positions of a request."""
         assert run.id
-        self._game, self._batcher, self._largest = run.game, batcher, largest
-        self._name, self._run_id = wire.model_name(run), run.id
+        self._game = run.game
+        self._name = wire.model_name(run)
+        self._run_id = run.id
+        self._batcher = batcher
+        self._largest = largest
 
     def ServerLive(self, request: Message, context: ServicerContext) -> Message:
-        """Return that this process is alive."""
+        """Return True: this process is alive."""
         return wire.MESSAGES["ServerLiveResponse"](live=True)
 
     def ServerReady(self, request: Message, context: ServicerContext) -> Message:
@@ -152,29 +155,31 @@ class EvaluationService:
         return wire.MESSAGES["ModelReadyResponse"](ready=self._batcher.label is not None)
 
     def ModelMetadata(self, request: Message, context: ServicerContext) -> Message:
-        """Return inputs and outputs, and as the only version the file name of the model."""
+        """Return inputs and outputs; the only version is the file name of the model."""
         self._check_game(request.name, request.version)
         inputs, outputs = wire.describe(self._game.start)
-        if (label := self._batcher.label) is None:
+        label = self._batcher.label
+        if label is None:
             raise NoModelError
         return wire.MESSAGES["ModelMetadataResponse"](
             name=self._name, versions=[label], platform="plyzero_onnx", inputs=inputs, outputs=outputs
         )
 
     def ModelInfer(self, request: Message, context: ServicerContext) -> Message:
-        """Return the evaluation of the positions in the request, all of them by the model that the answer names."""
+        """Return the evaluation of the positions in the request, all by the model that the answer names."""
         self._check_game(request.model_name, request.model_version)
         parameters = {name: value.string_param for name, value in request.parameters.items()}
         shape = wire.shape_text(self._game.start)
         if parameters.get(wire.SHAPE, shape) != shape:
             raise UserError(f"expected observations of shape {shape}, got {shown(parameters[wire.SHAPE])}")
-        if len(observations := wire.unpack_observations(request, self._game.start)) > self._largest:
+        observations = wire.unpack_observations(request, self._game.start)
+        if len(observations) > self._largest:
             raise UserError(
                 f"expected at most {self._largest} positions in a call, got {len(observations)}; send them in parts, "
                 f"or start the evaluator with --max-batch {len(observations)}"
             )
         future = self._batcher.submit(observations)
-        if not context.add_callback(future.cancel):  # has ended already
+        if not context.add_callback(future.cancel):  # the call has ended already
             future.cancel()
         answer = future.result()
         response = wire.MESSAGES["ModelInferResponse"](

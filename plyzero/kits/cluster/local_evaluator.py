@@ -22,25 +22,26 @@ from plyzero.run.directory import Run
 from plyzero.search.evaluators import Evaluation
 
 SILENT_SECONDS: Final = 2.25
-"""Time for which the counter of a block may stand still before its evaluator is taken for a suspended process. It is
-looked at twice a second, so a worker waits for 3 s at most."""
+"""Seconds without a change of a block's counter until its evaluator counts as suspended. The counter is read twice a
+second, so a worker waits for at most 3 s."""
 
 MOST_POSITIONS: Final = 1 << 20
-"""Largest number of positions of a mailbox that is believed."""
+"""Largest number of positions of a mailbox that is accepted."""
 
 Said = tuple[str, Evaluation]
-"""An answer as an evaluator gives it: the name of a model, and its evaluation. Neither has been checked."""
+"""An unchecked answer of an evaluator: the name of a model, and its evaluation."""
 
 
 class LocalEvaluator:
-    """A connection, which is of use once `find_fault` has found none. After a failure it is closed, and made anew."""
+    """A connection, ready once `find_fault` has returned None. After a failure it is closed and replaced."""
 
     def __init__(self, run: Run, connection: socket.socket) -> None:
-        """Describe the worker's game to the evaluator. Raises OSError if that has ended."""
-        self._start, self._socket = run.game.start, connection
+        """Send the description of the worker's game to the evaluator. Raises OSError if the evaluator has ended."""
+        self._start = run.game.start
+        self._socket = connection
         self._block: Block | None = None
-        self._positions = dict[int, int]()  # of the batches on their way, by mailbox
-        self._answers = dict[int, Said | str]()
+        self._positions = dict[int, int]()  # mailbox -> number of positions of the batch on its way
+        self._answers = dict[int, Said | str]()  # mailbox -> its answer, or why there is none
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
         self._late = time.monotonic() + 2 * SILENT_SECONDS
@@ -50,13 +51,16 @@ class LocalEvaluator:
     def find(cls, run: Run, port: int) -> Self | None:
         """Return a new connection to an evaluator of `run` on this machine; None if there is none. It never waits.
 
-        port: by which the evaluator is known.
-        The sockets of evaluators that were killed are removed.
+        Sockets of evaluators that were killed are removed.
+
+        port: the port that identifies the evaluator.
         """
         directory = run.local / "workers"
         with suppress(OSError):
             ending = socket_ending(port)
-            for name in (each for each in list_names(directory) if each.endswith(ending)):
+            for name in list_names(directory):
+                if not name.endswith(ending):
+                    continue
                 connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 try:
                     connection.setblocking(False)
@@ -65,17 +69,17 @@ class LocalEvaluator:
                     return cls(run, connection)
                 except ConnectionRefusedError:
                     remove(directory / name)
-                except OSError:  # it may not be used, has gone meanwhile, or has too many workers
+                except OSError:  # no permission, it has gone meanwhile, or it has too many workers
                     pass
                 connection.close()
         return None
 
     def done(self, seconds: float = 0.0) -> bool:
-        """Return whether the evaluator has said something, has gone, or is late, waiting for `seconds`."""
+        """Wait for up to `seconds`; return whether the evaluator has answered, has gone, or is late."""
         return bool(self._poll.poll(1000 * seconds)) or time.monotonic() > self._late
 
     def find_fault(self) -> str | None:
-        """Take what the evaluator has said; return why it cannot be used, None if it can."""
+        """Read the evaluator's first message; return why it cannot be used, None if it can."""
         try:
             packet, descriptors, _, _ = socket.recv_fds(self._socket, PACKET_BYTES, 1)
             try:
@@ -98,23 +102,25 @@ class LocalEvaluator:
         return None
 
     def send(self, observations: NDArray[np.float32]) -> int | None:
-        """Send a batch on its way, and return its mailbox; None if there is no room for it."""
+        """Send a batch, and return its mailbox; None if there is no room for it."""
         free = (each for each in range(MAILBOXES) if each not in self._positions)
         mailbox = next(free, None)
         if mailbox is None or self._block is None or len(observations) > self._block.positions:
             return None
         self._positions[mailbox] = len(observations)
         self._block.observations[mailbox, : len(observations)] = observations
-        with suppress(OSError):  # which `receive` reports
+        with suppress(OSError):  # `receive` reports it
             self._socket.send(REQUEST.pack(mailbox, len(observations)))
         return mailbox
 
     def receive(self, mailbox: int, deadline: float) -> Said | str:
-        """Wait for what is said of the batch in `mailbox`, which is free then; or return why there is none.
+        """Wait for the answer to the batch in `mailbox`, and free the mailbox; or return why there is no answer.
 
-        deadline: by time.monotonic(). An evaluator that has ended is noticed at once, a suspended one within 3 s.
+        deadline: in the time of time.monotonic(). An evaluator that has ended is noticed at once, a suspended one
+                  within 3 s.
         """
-        quiet_since, beat = time.monotonic(), self._beat()
+        quiet_since = time.monotonic()
+        beat = self._beat()
         while mailbox not in self._answers:
             if self._block is None:
                 return "the connection was closed"
@@ -125,10 +131,13 @@ class LocalEvaluator:
                     return "its process has ended"
                 except (ValueError, LookupError, struct.error) as error:
                     return f"its message cannot be read: {plain(repr(error), 200)}"
-            elif (now := time.monotonic()) > deadline:
+                continue
+            now = time.monotonic()
+            if now > deadline:
                 return "it has not answered a batch in time"
-            elif self._beat() != beat:
-                quiet_since, beat = now, self._beat()
+            if self._beat() != beat:
+                quiet_since = now
+                beat = self._beat()
             elif now - quiet_since > SILENT_SECONDS:
                 return "its process is suspended"
         del self._positions[mailbox]
@@ -142,14 +151,15 @@ class LocalEvaluator:
         if not packet:
             raise ConnectionError
         mailbox, columns = ANSWER.unpack_from(packet)
-        text, n = packet[ANSWER.size :].decode(), self._positions[mailbox]
-        if columns:  # copied before they are checked, since the evaluator may still write to the block
+        text = packet[ANSWER.size :].decode()
+        n = self._positions[mailbox]
+        if columns:  # copied before the check, since the evaluator may still write to the block
             wdl = block.wdl[mailbox, : n * columns].reshape(n, columns).copy()
             self._answers[mailbox] = text, Evaluation(block.logits[mailbox, :n].copy(), wdl)
         else:
             self._answers[mailbox] = text
 
     def close(self) -> None:
-        """End the connection; the evaluator drops what is on its way."""
+        """End the connection; the evaluator drops the batches on their way."""
         self._socket.close()
         self._block = None

@@ -1,10 +1,10 @@
-"""Mailboxes in shared memory: how `plyzero evaluator` serves the workers of its machine, on Linux.
+"""Mailboxes in shared memory, by which `plyzero evaluator` serves the workers of its machine, on Linux.
 
-A worker connects to a Unix socket in the run directory, says what it plays, and receives a block of memory that both
+A worker connects to a Unix socket in the run directory, describes its game, and receives a block of memory that both
 map. It writes a batch into one of the block's mailboxes and sends the number of the mailbox; the evaluator writes the
-evaluation there and sends the number back. Containers need only the directory in common. The end of either process
+evaluation there and sends the number back. Containers only need to share the directory. The end of either process
 closes the connection, which the other notices at once, and the kernel frees the block with the last of them. A counter
-in the block shows whether the evaluator runs: it stands still in a suspended process.
+in the block shows whether the evaluator runs: it stops in a suspended process.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plyzero.errors import UserError, plain
 from plyzero.files import TEMPORARY, remove, rename, socket_address, write_at
@@ -39,43 +40,48 @@ from plyzero.search.evaluators import Answer
 from plyzero.threads import repeating
 
 VERSION: Final = 2
-"""Version of the messages and of the block; a worker of another one uses gRPC."""
+"""Version of the messages and of the block; a worker with another version uses gRPC."""
 
 MAILBOXES: Final = 2
-"""Number of mailboxes of a worker, which has two batches on their way."""
+"""Number of mailboxes of a worker, which has up to two batches on their way."""
 
 MAX_WORKERS: Final = 256
 """Largest number of connections; further workers use gRPC."""
 
 BEAT_SECONDS: Final = 0.5
-"""Time between two increments of a block's counter."""
+"""Seconds between two increments of a block's counter."""
 
 PACKET_BYTES: Final = 1 << 13
 """Largest size of a message. Each is one packet of the socket."""
 
 REQUEST: Final = struct.Struct("<II")
-"""A batch of a worker: mailbox, number of positions."""
+"""A message of a worker: mailbox, number of positions of the batch."""
 
 ANSWER: Final = struct.Struct("<II")
-"""Its evaluation: mailbox, columns of wdl; the name of the model follows. Without columns it has failed, and a sentence
-that says why follows."""
+"""The answer: mailbox, number of columns of wdl; then the name of the model. 0 columns: the evaluation has failed, and
+the reason follows as a sentence."""
 
 log = logging.getLogger(__name__)
 
 
 def socket_ending(port: int) -> str:
-    """Return how the names of the sockets of this machine's evaluators with `port` end. Raises OSError if not on Linux.
+    """Return the ending of the socket names of this machine's evaluators with `port`. Raises OSError if not on Linux.
 
-    They have the number of the system's start, which its containers have in common: other machines may see the same
-    directory, and a worker only connects to, and only removes, what is of its own.
+    It contains the id of the system's start, which all containers of a machine share. Other machines may see the same
+    directory, but a worker connects only to sockets of its own machine, and removes only these.
     """
-    return f".{Path('/proc/sys/kernel/random/boot_id').read_text()[:8]}.{port}.sock"
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text()
+    return f".{boot_id[:8]}.{port}.sock"
 
 
 def describe(run: Run) -> dict[str, object]:
-    """Return what an evaluator and its workers must agree on, the first message of a worker."""
-    shape, actions = wire.shape_text(run.game.start), run.game.start.num_actions
-    return {"version": VERSION, "model": wire.model_name(run), "observations": shape, "actions": actions}
+    """Return the first message of a worker: the facts on which an evaluator and its workers must agree."""
+    return {
+        "version": VERSION,
+        "model": wire.model_name(run),
+        "observations": wire.shape_text(run.game.start),
+        "actions": run.game.start.num_actions,
+    }
 
 
 class Block:
@@ -84,34 +90,40 @@ class Block:
     beat:         `[1]` int64, the counter.
     observations: `[MAILBOXES, positions, C, H, W]` float32.
     logits:       `[MAILBOXES, positions, A]` float32.
-    wdl:          `[MAILBOXES, positions * 4]` float32: the rows of each evaluation, which have three or four columns.
+    wdl:          `[MAILBOXES, positions * 4]` float32: the rows of each evaluation, with three or four columns.
     """
 
     def __init__(self, descriptor: int, start: Game, positions: int) -> None:
-        """Map the file `descriptor`, which may be closed then.
+        """Map the file `descriptor`, which may be closed afterwards.
 
-        Raises OSError or ValueError if it is too small, or may become so: reading what is no longer there would end
+        Raises OSError or ValueError if it is too small, or could be made smaller: reading memory that is gone would end
         this process.
         """
         if not _is_sealed(descriptor):
             raise ValueError("expected memory that is sealed against being made smaller, got other memory")
-        memory, at = mmap.mmap(descriptor, block_bytes(start, positions)), 64
-        self.positions, self.beat = positions, np.ndarray(1, np.int64, memory)
-        shapes = (positions, *start.observation_shape), (positions, start.num_actions), (positions * 4,)
-        arrays = []
-        for shape in shapes:
-            arrays.append(np.ndarray((MAILBOXES, *shape), np.float32, memory, at))
-            at += arrays[-1].nbytes
-        self.observations, self.logits, self.wdl = arrays
+        memory = mmap.mmap(descriptor, block_bytes(start, positions))
+        end = 64
+
+        def next_array(*shape: int) -> NDArray[np.float32]:
+            nonlocal end
+            array: NDArray[np.float32] = np.ndarray((MAILBOXES, *shape), np.float32, memory, end)
+            end += array.nbytes
+            return array
+
+        self.positions = positions
+        self.beat: NDArray[np.int64] = np.ndarray(1, np.int64, memory)
+        self.observations = next_array(positions, *start.observation_shape)
+        self.logits = next_array(positions, start.num_actions)
+        self.wdl = next_array(positions * 4)
 
 
 def _is_sealed(descriptor: int) -> bool:
-    """Return whether a file is memory that nobody can make smaller, which only Linux has."""
+    """Return whether a file is memory that nobody can make smaller; only Linux has such memory."""
     if sys.platform != "linux":
         return False
     try:
         return bool(fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK)
-    except OSError:  # it is no memory, but another kind of file
+    except OSError:  # another kind of file
         return False
 
 
@@ -122,11 +134,11 @@ def block_bytes(start: Game, positions: int) -> int:
 
 @contextmanager
 def serving_mailboxes(run: Run, batcher: Batcher, *, name: str, port: int, positions: int) -> Iterator[None]:
-    """Serve the workers of this machine until the block ends, where that is possible.
+    """Serve the workers of this machine until the block ends, if the system and the volume can.
 
-    name:      of the evaluator's heartbeat, with which the name of its socket begins.
-    port:      by which workers know the evaluator.
-    positions: largest number in a batch.
+    name:      the name of the evaluator's heartbeat, the beginning of its socket's name.
+    port:      the port that identifies the evaluator.
+    positions: largest number of positions in a batch.
     """
     try:
         path = run.local / "workers" / f"{name}{socket_ending(port)}"
@@ -138,7 +150,7 @@ def serving_mailboxes(run: Run, batcher: Batcher, *, name: str, port: int, posit
     connections: set[_Connection] = set()
 
     def accept() -> None:
-        with suppress(OSError):  # it has gone
+        with suppress(OSError):  # the worker has gone
             connection, _ = listening.accept()
             if len(connections) < MAX_WORKERS:
                 _Connection(connection, run, batcher, positions, connections)
@@ -161,13 +173,13 @@ def serving_mailboxes(run: Run, batcher: Batcher, *, name: str, port: int, posit
         listening.close()
         for each in connections.copy():
             with suppress(OSError):
-                each.socket.shutdown(socket.SHUT_RDWR)  # the thread for batches then closes it
+                each.socket.shutdown(socket.SHUT_RDWR)  # makes the thread for batches close it
 
 
 def _listen(path: Path) -> socket.socket:
-    """Return a socket that listens at `path`, which appears when it does: refused there means that it has ended.
+    """Return a socket that listens at `path`. Everyone who may write in the directory may connect.
 
-    Whoever may write in the directory may connect.
+    The path appears when the socket listens, so a refused connection means that it has ended.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.parent / f"{TEMPORARY}{uuid.uuid4().hex}"
@@ -182,14 +194,17 @@ def _listen(path: Path) -> socket.socket:
 
 
 class _Connection:
-    """The connection to a worker, which gets its block once it has said what it plays."""
+    """The connection to a worker. It gets its block once it has described its game."""
 
     def __init__(
         self, connection: socket.socket, run: Run, batcher: Batcher, positions: int, others: set[_Connection]
     ) -> None:
-        """`others`: all open connections, of which it becomes one."""
+        """`others`: all open connections; this one is added."""
         connection.setblocking(False)  # a worker that does not read delays nobody
-        self.socket, self._run, self._batcher, self._positions = connection, run, batcher, positions
+        self.socket = connection
+        self._run = run
+        self._batcher = batcher
+        self._positions = positions
         self._others = others
         self.block: Block | None = None
         self._waiting: dict[int, Request] = {}
@@ -197,7 +212,7 @@ class _Connection:
         batcher.watch(connection, self._read)
 
     def _read(self) -> None:
-        """Read a message. Whatever is wrong with it ends this connection and no other."""
+        """Read a message. A wrong one ends this connection, but no other."""
         try:
             packet = self.socket.recv(PACKET_BYTES)
             if not packet:
@@ -212,15 +227,18 @@ class _Connection:
             self._close()
 
     def _begin(self, packet: bytes) -> None:
-        start, expected, found = self._run.game.start, describe(self._run), parse_object(packet)
-        if found != expected or self._batcher.label is None:
-            wrong = (
-                f"this evaluator is for {expected}, got a worker of {plain(str(found), 300)}; give both the same --run"
+        expected = describe(self._run)
+        found = parse_object(packet)
+        if found != expected:
+            self._reject(
+                f"this evaluator is for {expected}, got a worker of {plain(str(found), 300)}; give both the same --run "
+                "and the same version of plyzero"
             )
-            reason = str(NoModelError()) if found == expected else f"{wrong} and the same version of plyzero"
-            self.socket.send(json.dumps({"error": reason}).encode())
-            self._close()
             return
+        if self._batcher.label is None:
+            self._reject(str(NoModelError()))
+            return
+        start = self._run.game.start
         if sys.platform != "linux":
             raise OSError("no sealed memory")
         descriptor = os.memfd_create("plyzero", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -232,6 +250,10 @@ class _Connection:
         finally:
             os.close(descriptor)
         self.block = block
+
+    def _reject(self, reason: str) -> None:
+        self.socket.send(json.dumps({"error": reason}).encode())
+        self._close()
 
     def _submit(self, block: Block, packet: bytes) -> None:
         mailbox, positions = REQUEST.unpack(packet)
@@ -252,14 +274,16 @@ class _Connection:
             return
         try:
             if isinstance(found, Exception):
-                columns, text = 0, plain(str(found), 300)
+                columns = 0
+                text = plain(str(found), 300)
             else:
-                (logits, wdl), text = found.evaluation, found.label
+                logits, wdl = found.evaluation
                 columns = wdl.shape[1]
+                text = found.label
                 self.block.logits[mailbox, : len(logits)] = logits
                 self.block.wdl[mailbox, : wdl.size] = wdl.ravel()
             self.socket.send(ANSWER.pack(mailbox, columns) + text.encode())
-        except Exception:  # it has gone; whatever else it is ends this connection and no other
+        except Exception:  # the worker has gone; any other error also ends only this connection
             self._close()
 
     def _close(self) -> None:

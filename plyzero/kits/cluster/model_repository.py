@@ -30,7 +30,7 @@ MODEL_FILE: Final = "model.onnx"
 """Name of the file that Triton expects in the directory of a version."""
 
 LAST_SECONDS: Final = 5.0
-"""Time for which the last models of a run that is over are published, in seconds."""
+"""Seconds for which models are still published after the end of the run."""
 
 log = logging.getLogger(__name__)
 
@@ -40,18 +40,18 @@ def keep_repository(
 ) -> None:
     """Publish every newer model of `run` in a model repository until `stop` is set or the run is over.
 
-    A model is loaded and tested here before Triton sees it. While it cannot be written, the one before stays, and this
-    is tried again. Raises UserError if `repository` is no directory and cannot become one.
+    A model is loaded and tested here before Triton sees it. While it cannot be written, the one before stays, and the
+    write is retried. Raises UserError if `repository` is no directory and cannot be created.
 
-    max_batch:    number of positions with which a batch of Triton leaves at once.
-    wait_seconds: time after which it leaves with fewer.
-    threads:      for the test of a model.
+    max_batch:    number of positions of a full batch of Triton, which leaves at once.
+    wait_seconds: time after which a batch leaves with fewer.
+    threads:      number of threads for the test of a model.
     """
     largest = wire.largest_call(run, max_batch)
     name = wire.model_name(run)
     config = triton_config(name, run.game.start, max_batch=largest, wait_seconds=wait_seconds)
     try:
-        repository.mkdir(parents=True, exist_ok=True)  # at once: Triton does not start without it
+        repository.mkdir(parents=True, exist_ok=True)  # before the first model, because Triton needs it to start
     except OSError as error:
         raise UserError(f"cannot use {repository} as a model repository: {explain(error)}") from error
     heartbeat = Heartbeat(*run.heartbeats(f"evaluator.{uuid.uuid4().hex[:8]}"))
@@ -66,9 +66,10 @@ def keep_repository(
 
     with ModelWatch.of(run, threads=threads) as watch:
         log.info("keeps the newest model of %s in %s", run.game.name, repository / name)
-        end, last_look = EndOfRun(run), math.inf
+        end = EndOfRun(run)
+        last_look = math.inf
         while not stop.is_set() and time.monotonic() < last_look:
-            if end.reached():  # its last model was published before
+            if end.reached():  # the run publishes its last model before it ends
                 last_look = min(last_look, time.monotonic() + LAST_SECONDS)
             if network := watch.newer():
                 newest = ModelName.parse(network.label)
@@ -112,9 +113,9 @@ dynamic_batching {{ max_queue_delay_microseconds: {round(1_000_000 * wait_second
 def publish_version(model: Path, config: str, content: bytes, *, version: int) -> None:
     """Make `version` with the ONNX file `content` the only version in the directory `model`, and write its config.
 
-    A version appears complete or not at all: its directory is filled under a name that Triton ignores, because it is no
-    number, and then renamed. Versions disappear in the same way. What is there already is not written again, so that
-    Triton does not load it again.
+    A version appears complete or not at all: its directory is filled under a name that is no number, so Triton ignores
+    it, and then renamed. Versions disappear in the same way. Unchanged files are not written again, so Triton does not
+    load them again.
     """
     _write_if_changed(model / "config.pbtxt", config.encode())
     target = model / str(version)
@@ -129,7 +130,7 @@ def publish_version(model: Path, config: str, content: bytes, *, version: int) -
             retired = model / f"{TEMPORARY}{uuid.uuid4().hex}"
             rename(other, retired)
             remove_tree(retired)
-        elif other.name.startswith(TEMPORARY):  # of a process that was killed
+        elif other.name.startswith(TEMPORARY):  # left by a process that was killed
             remove_tree(other)
 
 

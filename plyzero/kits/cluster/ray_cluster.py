@@ -10,24 +10,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from plyzero.errors import UserError, plain
-from plyzero.kits.cluster.keeper import Keeper, Report, Role
 from plyzero.ops.failures import describe_log
-from plyzero.ops.local_processes import STOP_SECONDS
+from plyzero.ops.keeper import Keeper, Report, Role
 from plyzero.ops.processes import stop_on_signals
 from plyzero.ops.summary import summarize_files
-from plyzero.ops.supervisor import Messages, Observer
+from plyzero.ops.supervisor import STOP_SECONDS, Messages, RunView
 from plyzero.run.budget import read_done
 from plyzero.run.directory import Run
 
 POLL_SECONDS: Final = 0.5
-"""Time between two looks at the actors, in seconds."""
+"""Seconds between two looks at the actors."""
 
 
 def keep_running(run: Run, roles: Sequence[Role], *, address: str | None, on_line: Callable[[str], None]) -> None:
     """Keep the processes of `roles` running on a Ray cluster, until the run is done or a signal stops this process.
 
-    address: of the cluster, auto = one that this machine belongs to, None = start one on this machine.
-    on_line: called with every change, and from time to time with the state of the processes.
+    address: address of the cluster; auto = the one of this machine, None = start one on this machine.
+    on_line: called with a line about every change, and regularly about the state of the processes.
 
     Raises UserError if there is no such cluster.
     """
@@ -39,7 +38,8 @@ def keep_running(run: Run, roles: Sequence[Role], *, address: str | None, on_lin
     stop = _connect(address, cpus=len(roles))
     try:
         environment = {key: value for key, value in os.environ.items() if key.startswith(("PLYZERO_", "AWS_"))}
-        keeper, actors = ray.remote(Keeper), {}
+        keeper = ray.remote(Keeper)
+        actors = {}
         for role in roles:
             options = {"num_cpus": 1, "num_gpus": role.gpus, "max_restarts": -1}
             log = run.logs / f"{role.name}.log"
@@ -54,13 +54,13 @@ def keep_running(run: Run, roles: Sequence[Role], *, address: str | None, on_lin
 
 
 def _connect(address: str | None, *, cpus: int) -> threading.Event:
-    """Connect to a cluster, or start one with `cpus` slots. Return the event that signals set."""
+    """Connect to a cluster, or start one with `cpus` slots. Return an event that is set by signals."""
     import ray
 
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no statistics to Ray's makers
     options: dict[str, object] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
-        store = 100 << 20  # bytes for Ray's objects; plyzero has none
+        store = 100 << 20  # bytes for Ray's objects; plyzero makes none
         options |= {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": store}
     try:
         _check_reachable(address)
@@ -72,7 +72,7 @@ def _connect(address: str | None, *, cpus: int) -> threading.Event:
 
 
 def _check_reachable(address: str | None) -> None:
-    """Raise OSError if nobody listens at HOST:PORT, which Ray itself reports only after many minutes."""
+    """Raise OSError if nobody listens at HOST:PORT; Ray itself would report this only after many minutes."""
     host, _, port = (address or "").rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host.removeprefix("ray://"), int(port)), timeout=10.0).close()
@@ -88,15 +88,15 @@ class Watch:
         self._began = time.monotonic()
         self._messages = Messages(self._report_line)
         self._observer = Observer(run, began=self._began, notify=self._messages)
-        self._questions: dict[Any, str] = {}  # reference to an answer that has not come yet -> name
-        self._reports: dict[str, Report] = {}  # the newest ones
-        self._absent: set[str] = set(actors)  # actors that have not answered since they were started, or have died
+        self._questions: dict[Any, str] = {}  # reference to an answer that has not come yet -> name of the actor
+        self._reports: dict[str, Report] = {}  # name of an actor -> its newest report
+        self._absent: set[str] = set(actors)  # actors that have not answered since their start, or have died
         self._next_progress = 0.0
-        self._reached = ""  # what was reported last
-        self._rater_ended: int | None = None  # how often it had when the run was done
+        self._reached = ""  # the last report about the files of the run
+        self._rater_ended: int | None = None  # how often the rater had ended when the run was done
 
     def is_over(self) -> bool:
-        """Return whether the run is done and the rater, if there is one, has ended by itself: all is measured."""
+        """Return whether the run is done, and the rater, if there is one, has measured everything and ended."""
         rater = self._reports.get("rater")
         if self._rater_ended is None and (done := read_done(self._run)):
             self._rater_ended = rater.ended if rater else 0
@@ -106,7 +106,7 @@ class Watch:
         return self._rater_ended is not None and (rater is None or rater.ended > self._rater_ended)
 
     def look(self) -> None:
-        """Report what has changed."""
+        """Ask the actors, and report all changes."""
         import ray
 
         asked = set(self._questions.values())
@@ -142,14 +142,17 @@ class Watch:
         self._next_progress = time.monotonic() + 10.0
         if not self._messages.unless_error(self._observer.refresh):
             return
-        if (lines := self._messages.unless_error(lambda: summarize_files(self._run))) and lines[0] != self._reached:
+        lines = self._messages.unless_error(lambda: summarize_files(self._run))
+        if lines and lines[0] != self._reached:
             self._reached = lines[0]
             self._report_line(self._reached)
-        absent = f"Ray starts {', '.join(sorted(self._absent))}" if self._absent else ""
-        self._report_line(", ".join(filter(None, [absent, self._observer.describe([], rating=None)])))
+        parts = [self._observer.describe([], rating=None)]
+        if self._absent:
+            parts.insert(0, f"Ray starts {', '.join(sorted(self._absent))}")
+        self._report_line(", ".join(filter(None, parts)))
 
     def stop(self) -> None:
-        """Stop all processes and wait until they have ended, for STOP_SECONDS at most."""
+        """Stop all processes, and wait for up to STOP_SECONDS until they have ended."""
         self._report_line("stopping: the workers store their finished games, the trainer saves")
         for actor in self._actors.values():
             actor.stop.remote()

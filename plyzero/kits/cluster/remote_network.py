@@ -1,6 +1,6 @@
-"""A network in another process: an evaluator that sends its batches to a server, and knows when it fails.
+"""A network in another process: an evaluator that sends its batches to a server, and notices failures.
 
-The server is `plyzero evaluator`, or any other one of the Open Inference Protocol: what it says of its model decides
+The server is `plyzero evaluator`, or another server of the Open Inference Protocol; its metadata of the model decides
 how positions are sent. On the same machine they go through shared memory.
 """
 
@@ -25,10 +25,10 @@ from plyzero.run.models import ModelName, list_models
 from plyzero.search.evaluators import Answer, Evaluation, EvaluationBatch, find_fault
 
 PROBE_SECONDS: Final = 5.0
-"""Time in which a server must answer that it is there, in seconds."""
+"""Seconds in which a server must answer that it is there."""
 
 LATE: Final = "it has not answered a batch in time"
-"""Why there is no answer after the deadline."""
+"""The reason for a missing answer after the deadline."""
 
 log = logging.getLogger(__name__)
 
@@ -39,31 +39,40 @@ class RemoteNetwork:
     After a failure it is not ready; `refresh` then asks every few seconds whether the server answers again. One line
     in the log reports each change.
 
-    fence, step, label: of the model in the last answer; 0, 0 and None before the first one.
+    fence, step, label: the model of the last answer; 0, 0 and None before the first one.
     is_ready:           whether the next batch should be sent.
     """
 
     def __init__(self, address: str, run: Run, *, deadline_seconds: float = 20.0, retry_seconds: float = 3.0) -> None:
-        """Ask the server at `address`, HOST:PORT, whether it is there, which takes at most PROBE_SECONDS.
+        """Ask the server at `address`, HOST:PORT, whether it is there; this takes at most PROBE_SECONDS.
 
         An evaluator of the run with this port on this machine is asked first, and used through shared memory.
 
-        deadline_seconds: for a batch; a server may need some of it for the first batch of a model.
+        deadline_seconds: longest time for a batch; a server may need some of it for the first batch of a model.
+        retry_seconds:    time until a server that has failed is asked again.
+
         Raises UserError if the address has another form. A server that does not answer is no error.
         """
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise UserError(f"expected the address of an evaluator as HOST:PORT, got {shown(address)}")
-        self.fence, self.step = 0, 0
+        self.fence = 0
+        self.step = 0
         self.label: str | None = None
         self.is_ready = False
         assert run.id
-        self._address, self._game, self._models = address, run.game, run.models
-        self._run, self._id, self._port = run, run.id, int(port)
-        self._model, self._input_type = wire.model_name(run), wire.input_types(run.game.start)[0]
-        self._version = ""
-        self._named: ModelName | None = None  # of the last answer
-        self._deadline_seconds, self._retry_seconds = deadline_seconds, retry_seconds
+        self._run = run
+        self._id = run.id
+        self._game = run.game
+        self._models = run.models
+        self._model = wire.model_name(run)
+        self._input_type = wire.input_types(run.game.start)[0]
+        self._address = address
+        self._port = int(port)
+        self._deadline_seconds = deadline_seconds
+        self._retry_seconds = retry_seconds
+        self._version = ""  # the version that the last answer names
+        self._named: ModelName | None = None  # the model of this version
         self._failing = False
         retry_ms = max(100, int(1000 * retry_seconds))
         options = [
@@ -74,7 +83,8 @@ class RemoteNetwork:
             ("grpc.max_reconnect_backoff_ms", retry_ms),
         ]
         self._channel = grpc.insecure_channel(address, options=options)
-        self._infer, self._metadata = map(self._method, ("ModelInfer", "ModelMetadata"))
+        self._infer = self._method("ModelInfer")
+        self._metadata = self._method("ModelMetadata")
         self._next_probe = 0.0
         self._probe: grpc.Future | LocalEvaluator | None = None
         self._local: LocalEvaluator | None = None  # while it is used
@@ -100,8 +110,9 @@ class RemoteNetwork:
         return answer.evaluation
 
     def send(self, batch: EvaluationBatch) -> Call:
-        """Send a batch on its way, and return at once. The observations may change as soon as this has returned."""
-        observations, datatype = batch.observations, self._input_type
+        """Send a batch, and return at once. The observations may change as soon as this has returned."""
+        observations = batch.observations
+        datatype = self._input_type
         deadline = time.monotonic() + self._deadline_seconds
         if self._local and (mailbox := self._local.send(observations)) is not None:
             receive = partial(self._local.receive, mailbox, deadline)
@@ -118,7 +129,7 @@ class RemoteNetwork:
     def _receive(self, future: grpc.Future, positions: int, deadline: float) -> Answer | str:
         try:
             return self.find_answer(future.result(max(0.0, deadline - time.monotonic())), positions)
-        except grpc.RpcError as error:  # gRPC may notice first that the time is over
+        except grpc.RpcError as error:  # gRPC may be the first to notice the deadline
             return LATE if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED else _sentence(error)
         except (TimeoutError, grpc.FutureTimeoutError):
             return LATE
@@ -126,16 +137,17 @@ class RemoteNetwork:
             return "the connection was closed"
 
     def refresh(self) -> None:
-        """Find out whether a server that has failed is there again. It never waits, so call it before every batch.
+        """Find out whether a server that has failed answers again. Call it before every batch; it never waits.
 
-        While gRPC is used, this also looks for an evaluator of this machine, but less often.
+        While gRPC is used, this also looks for an evaluator on this machine, but less often.
         """
         now = time.monotonic()
         if self._probe is not None:
             if self._probe.done():
                 self._read_probe(self._probe)
         elif self._local is None and now >= self._next_probe:
-            self._next_probe, self._local_fault = now + 10 * self._retry_seconds, None
+            self._next_probe = now + 10 * self._retry_seconds
+            self._local_fault = None
             self._probe = LocalEvaluator.find(self._run, self._port)
             if self._probe is None:
                 self._ask()
@@ -150,7 +162,8 @@ class RemoteNetwork:
         if isinstance(probe, LocalEvaluator):
             self._local_fault = probe.find_fault()
             if self._local_fault is None:
-                self._local, self.is_ready = probe, True
+                self._local = probe
+                self.is_ready = True
             else:
                 probe.close()
                 self._ask()
@@ -164,11 +177,13 @@ class RemoteNetwork:
         if datatype is None:
             self.fail("its model has other inputs or outputs than this version of the game")
         else:
-            self._input_type, self.is_ready = datatype, True  # "answers again" is only said of an answer
+            self._input_type = datatype
+            self.is_ready = True  # `_failing` stays until the first answer
 
     def fail(self, reason: str) -> None:
-        """Do not ask the server for a while; `reason` is logged once, until it answers again."""
-        self.is_ready, self._next_probe = False, time.monotonic() + self._retry_seconds
+        """Do not use the server for a while. `reason` is logged for the first failure after an answer."""
+        self.is_ready = False
+        self._next_probe = time.monotonic() + self._retry_seconds
         if self._local:
             self._local.close()
             self._local = None
@@ -177,17 +192,19 @@ class RemoteNetwork:
             log.warning("the evaluator %s is not used: %s; evaluating here", self._address, plain(reason, 300))
 
     def succeed(self, answer: Answer) -> None:
-        """Note the model of an answer."""
+        """Record the model of an answer, and log that the server answers or that its model is another."""
         if self._failing or self.label is None:
             way = "in shared memory" if self._local else "by gRPC"
             log.info("the evaluator %s answers %s, model %s", self._address, way, answer.label)
         elif answer.label != self.label:
             log.info("model %s", answer.label)
         self._failing = False
-        self.fence, self.step, self.label = answer.fence, answer.step, answer.label
+        self.fence = answer.fence
+        self.step = answer.step
+        self.label = answer.label
 
     def find_answer(self, response: Message, positions: int) -> Answer | str:
-        """Return the answer in a ModelInferResponse to this number of positions, or the reason why it is impossible."""
+        """Return the answer in a ModelInferResponse for this number of positions, or the reason why it is refused."""
         run = response.parameters.get(wire.RUN)
         if run is not None and (foreign := self._id.find_fault(run.string_param)):
             return f"its answer is refused: {foreign}"
@@ -198,9 +215,9 @@ class RemoteNetwork:
         return self.check_answer((response.model_version, evaluation), positions)
 
     def check_answer(self, found: Said | str, positions: int) -> Answer | str:
-        """Return what was said of this number of positions as an answer, or the reason why it is none.
+        """Return an unchecked answer for this number of positions as an Answer, or the reason why it is refused.
 
-        Whichever way it came: the model must be one of the run, and its numbers possible.
+        The model must be one of the run, and the numbers possible, by gRPC as in shared memory.
         """
         if isinstance(found, str):
             return found
@@ -209,18 +226,20 @@ class RemoteNetwork:
         if name is None:
             return f"its answer names {shown(version)}, which is no model of the run"
         start = self._game.start
-        if fault := find_fault(evaluation, positions, start.num_actions, has_score=bool(start.max_score)):
+        fault = find_fault(evaluation, positions, start.num_actions, has_score=bool(start.max_score))
+        if fault:
             return fault
         return Answer(evaluation, fence=name.fence, step=name.step, label=str(name))
 
     def _find_model(self, version: str) -> ModelName | None:
-        """Return the model of the run that an answer names: by its file name, or by its step (the newest is meant).
+        """Return the model of the run that an answer names: by its file name, or by its step, then the newest of it.
 
-        None if the run has none, or the volume does not say. The file is looked for by its name, which is seen before
-        a listing over NFS has it.
+        None if the run has no such model, or the volume cannot be read. The file is opened by its name, because over
+        NFS a new file may be missing in the list of its directory.
         """
         if self._named is None or version != self._version:
-            self._version, self._named = version, None
+            self._version = version
+            self._named = None
             with suppress(OSError):
                 name = ModelName.parse(version)
                 if name is not None:
@@ -231,7 +250,7 @@ class RemoteNetwork:
         return self._named
 
     def close(self) -> None:
-        """End the connection, and the calls that are on their way."""
+        """End the connection, and the calls on their way."""
         for each in (self._local, self._probe):
             if isinstance(each, LocalEvaluator):
                 each.close()
@@ -245,7 +264,7 @@ class Call:
         self._network, self._receive = network, receive
 
     def answer(self) -> Answer | None:
-        """Wait for the answer and return it; None if the server has failed, which `network` then knows."""
+        """Wait for the answer and return it; None if the server has failed, and then `network` is not ready."""
         found = self._receive()
         if isinstance(found, str):
             self._network.fail(found)

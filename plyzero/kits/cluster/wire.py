@@ -1,8 +1,8 @@
 """The messages of the Open Inference Protocol, version 2, over gRPC, and the tensors in them.
 
-The messages are described here, field by field, in place of generated code, which works only with the versions of
-protobuf that it was generated for. Only field numbers and types are sent, so any client of the protocol understands
-them. https://github.com/kserve/open-inference-protocol (Apache-2.0)
+The messages are described here, field by field, because generated code works only with the versions of protobuf that it
+was generated for. Only field numbers and types are sent, so any client of the protocol understands them.
+https://github.com/kserve/open-inference-protocol (Apache-2.0)
 """
 
 from __future__ import annotations
@@ -26,22 +26,27 @@ SERVICE: Final = "inference.GRPCInferenceService"
 """Name of the service."""
 
 METHODS: Final = ("ServerLive", "ServerReady", "ModelReady", "ModelMetadata", "ModelInfer")
-"""Its methods; the messages of each are <method>Request and <method>Response."""
+"""Its methods; their messages are <method>Request and <method>Response."""
 
 MAX_MESSAGE_BYTES: Final = 1 << 28
 """Largest message that a server or a client accepts."""
 
 PRECISIONS: Final[dict[str, np.dtype[np.floating]]] = {"FP16": np.dtype("<f2"), "FP32": np.dtype("<f4")}
-"""Types that outputs of servers may have, by their names in the protocol."""
+"""Accepted types of a server's outputs, by their names in the protocol."""
 
-BITS, FLOATS = "UINT8", "FP32"
-"""Types of the input: bits, the highest first, each position in whole bytes; or numbers."""
+BITS: Final = "UINT8"
+"""Type of an input of bits, the highest first; each position takes whole bytes."""
+
+FLOATS: Final = "FP32"
+"""Type of an input of numbers."""
 
 SHAPE: Final = "observation_shape"
-"""Request parameter of `plyzero evaluator`, optional: the client's observation shape, such as 2x6x7, where bits do not
-show it."""
+"""Optional request parameter of `plyzero evaluator`: the client's observation shape, such as 2x6x7, which bits do not
+show."""
 
-FENCE, STEP, RUN = "fence", "step", "run"
+FENCE: Final = "fence"
+STEP: Final = "step"
+RUN: Final = "run"
 """Response parameters: the model that has evaluated, see plyzero.run.models.ModelName, and the id of its run."""
 
 _FIELDS: Final[dict[str, dict[str, tuple[int, str]]]] = {
@@ -65,7 +70,7 @@ _FIELDS: Final[dict[str, dict[str, tuple[int, str]]]] = {
         "model_version": (2, "string"),
         "id": (3, "string"),
         "parameters": (4, "map InferParameter"),
-        "inputs": (5, "repeated TensorMetadata"),  # and fields that are not used here
+        "inputs": (5, "repeated TensorMetadata"),  # in the protocol with further fields
         "raw_input_contents": (7, "repeated bytes"),
     },
     "ModelInferResponse": {
@@ -82,7 +87,7 @@ _FIELDS: Final[dict[str, dict[str, tuple[int, str]]]] = {
 
 
 def _make_messages() -> dict[str, type[Message]]:
-    """Return name -> class of all messages, in a pool of their own, beside those of other packages."""
+    """Return name -> class of all messages, in a pool of their own, apart from those of other packages."""
     file = descriptor_pb2.FileDescriptorProto(name="plyzero/kits/cluster.proto", package="inference", syntax="proto3")
     for name, fields in _FIELDS.items():
         message = file.message_type.add(name=name)
@@ -94,7 +99,11 @@ def _make_messages() -> dict[str, type[Message]]:
         field.oneof_index = 0
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"inference.{name}")) for name in _FIELDS}
+    classes = {}
+    for name in _FIELDS:
+        descriptor = pool.FindMessageTypeByName(f"inference.{name}")
+        classes[name] = message_factory.GetMessageClass(descriptor)
+    return classes
 
 
 def _add_field(message: descriptor_pb2.DescriptorProto, name: str, number: int, kind: str) -> None:
@@ -118,7 +127,7 @@ MESSAGES: Final = _make_messages()
 
 
 def model_name(run: RunDirectory) -> str:
-    """Return the name that servers have for the models of a run, such as `connect-four_v1_0123456789abcdef`.
+    """Return the name of the models of a run in servers, such as `connect-four_v1_0123456789abcdef`.
 
     It has only letters, digits and `_.-`, so that it can be the name of a directory and a part of a URL. A server of
     another run has no model of this name.
@@ -128,7 +137,7 @@ def model_name(run: RunDirectory) -> str:
 
 
 def input_types(start: Game) -> list[str]:
-    """Return the types in which the observations of a game may be sent, the best first: BITS if they are `bool`."""
+    """Return the possible types of a game's observations in messages, the best first: BITS if they are `bool`."""
     return [BITS, FLOATS] if np.dtype(start.observation_dtype).kind == "b" else [FLOATS]
 
 
@@ -139,44 +148,55 @@ def input_shape(start: Game, datatype: str) -> list[int]:
 
 
 def largest_request(start: Game, positions: int) -> int:
-    """Return the size of a ModelInferRequest with this number of positions, in bytes, at most that of any message."""
-    position = input_shape(start, datatype := input_types(start)[0])
-    return min(MAX_MESSAGE_BYTES, (1 << 16) + positions * math.prod(position) * (1 if datatype == BITS else 4))
+    """Return the size of a ModelInferRequest with this number of positions, in bytes; at most MAX_MESSAGE_BYTES."""
+    datatype = input_types(start)[0]
+    numbers = positions * math.prod(input_shape(start, datatype))
+    return min(MAX_MESSAGE_BYTES, (1 << 16) + numbers * _item_bytes(datatype))
+
+
+def _item_bytes(datatype: str) -> int:
+    return 1 if datatype == BITS else 4
 
 
 def largest_call(run: RunDirectory, max_batch: int) -> int:
-    """Return the largest number of positions in one call that a server with batches of `max_batch` has to take."""
+    """Return the largest number of positions in one call that a server with batches of `max_batch` must accept."""
     return max(max_batch, run.settings.selfplay.parallel_games)
 
 
 def shape_text(start: Game) -> str:
-    """Return the observation shape of a game as the parameter SHAPE has it."""
+    """Return the observation shape of a game in the form of the parameter SHAPE."""
     return "x".join(map(str, start.observation_shape))
 
 
 def describe(start: Game) -> tuple[list[Message], list[Message]]:
     """Return the metadata of input and outputs in `plyzero evaluator`; -1 is the number of positions."""
-    tensor, (datatype, *_) = MESSAGES["TensorMetadata"], input_types(start)
+    tensor = MESSAGES["TensorMetadata"]
+    datatype = input_types(start)[0]
     inputs = [tensor(name=INPUT, datatype=datatype, shape=[-1, *input_shape(start, datatype)])]
-    outputs = [(LOGITS, start.num_actions), (WDL, 3)]
-    return inputs, [tensor(name=name, datatype=FLOATS, shape=[-1, size]) for name, size in outputs]
+    outputs = [
+        tensor(name=LOGITS, datatype=FLOATS, shape=[-1, start.num_actions]),
+        tensor(name=WDL, datatype=FLOATS, shape=[-1, 3]),
+    ]
+    return inputs, outputs
 
 
 def find_input_type(metadata: Message, start: Game) -> str | None:
-    """Return the type in which a server takes observations, by its ModelMetadataResponse; None if it has another game.
+    """Return the type of observations that a server accepts, by its ModelMetadataResponse; None if its game is another.
 
-    Its outputs must be of types in PRECISIONS.
+    The types of its outputs must be in PRECISIONS.
     """
     inputs = [(each.name, each.datatype, list(each.shape)[1:]) for each in metadata.inputs]
     outputs = {each.name: list(each.shape)[1:] for each in metadata.outputs if each.datatype in PRECISIONS}
     if outputs != {LOGITS: [start.num_actions], WDL: [3]}:
         return None
-    known = (each for each in input_types(start) if inputs == [(INPUT, each, input_shape(start, each))])
-    return next(known, None)
+    for datatype in input_types(start):
+        if inputs == [(INPUT, datatype, input_shape(start, datatype))]:
+            return datatype
+    return None
 
 
 def pack_observations(observations: NDArray[np.float32], datatype: str) -> bytes:
-    """Return `[n, C, H, W]` float32 as it is sent."""
+    """Return the bytes of observations, `[n, C, H, W]` float32, in a message."""
     if datatype == BITS:
         return np.packbits(observations.reshape(len(observations), -1) != 0, axis=1).tobytes()
     return np.ascontiguousarray(observations, "<f4").tobytes()
@@ -185,7 +205,7 @@ def pack_observations(observations: NDArray[np.float32], datatype: str) -> bytes
 def unpack_observations(request: Message, start: Game) -> NDArray[np.float32]:
     """Return the observations in a ModelInferRequest, `[n, C, H, W]` float32.
 
-    Raises UserError if they are not of the game that begins with `start`, or `check_observations` refuses them.
+    Raises UserError if they do not belong to the game that begins with `start`, or `check_observations` refuses them.
     """
     datatype = input_types(start)[0]
     position = input_shape(start, datatype)
@@ -199,7 +219,7 @@ def unpack_observations(request: Message, start: Game) -> NDArray[np.float32]:
     shape = list(found.shape)
     if (found.name, found.datatype) != (INPUT, datatype) or shape[1:] != position or shape[0] < 1:
         raise UserError(f"expected {wanted}, got {shown(found.name)} of type {shown(found.datatype)} and shape {shape}")
-    size = math.prod(shape) * (1 if datatype == BITS else 4)
+    size = math.prod(shape) * _item_bytes(datatype)
     if len(content) != size:
         raise UserError(f"expected {size} bytes for shape {shape}, got {len(content)}")
     if datatype == BITS:
@@ -212,7 +232,7 @@ def unpack_observations(request: Message, start: Game) -> NDArray[np.float32]:
 
 
 def check_observations(observations: NDArray[np.float32]) -> None:
-    """Raise UserError if numbers of a client's observations are so large that a network may fail at them, or NaN."""
+    """Raise UserError if a client's observations have NaN, or numbers so large that a network may fail."""
     if not is_evaluable(observations):
         limit = f"{MAX_OBSERVATION:g}"
         raise UserError(f"expected observations of numbers between -{limit} and {limit}, got some that are not")
@@ -226,14 +246,15 @@ def pack_evaluation(response: Message, evaluation: Evaluation) -> None:
 
 
 def unpack_evaluation(response: Message, start: Game, positions: int) -> Evaluation:
-    """Return the evaluation of `positions` positions in a ModelInferResponse, whatever the order of its outputs.
+    """Return the evaluation of `positions` positions in a ModelInferResponse; its outputs may have any order.
 
     Raises UserError if its outputs are not those of the game that begins with `start`. Their values are not checked.
     """
     expected = {LOGITS: [positions, start.num_actions], WDL: [positions, 3]}
     values = {}
     for output, content in zip(response.outputs, response.raw_output_contents, strict=False):
-        dtype, shape = PRECISIONS.get(output.datatype), list(output.shape)
+        dtype = PRECISIONS.get(output.datatype)
+        shape = list(output.shape)
         if dtype and shape == expected.get(output.name) and len(content) == dtype.itemsize * math.prod(shape):
             values[output.name] = np.frombuffer(content, dtype).astype(np.float32).reshape(shape)
     if values.keys() != expected.keys():

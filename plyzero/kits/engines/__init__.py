@@ -6,5 +6,5 @@ spelled_game  a game whose moves a controller enters word by word
 points        the points of a board, of which moves are made
 game_record   a recorded game, read from a file and replayed, and its frames
 film          films and pictures of a recorded game
-graphics      what a search finds, as lines of info and as graphics of GoGui
+graphics      results of a search, as lines of info and as graphics of GoGui
 """

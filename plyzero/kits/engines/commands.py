@@ -52,13 +52,15 @@ def gtp(
         from plyzero.play.players import Bot, find_player
         from plyzero.play.strength import introduction
 
-        if player is not None and (run, net) != (None, None):
+        if player is not None and (run is not None or net is not None):
             raise UserError("expected one of --run, --net and --player, got several")
-        spec, rng = find_game(game, start), np.random.default_rng()
+        spec = find_game(game, start)
         limits = thinking.limits(simulations)
-        chosen: Player = (
-            find_bot(spec, run, net, "newest", limits) if player is None else find_player(player, spec, rng, **limits)
-        )
+        chosen: Player
+        if player is None:
+            chosen = find_bot(spec, run, net, "newest", limits)
+        else:
+            chosen = find_player(player, spec, np.random.default_rng(), **limits)
 
         def write(text: str) -> None:
             output.write(text)

@@ -1,6 +1,6 @@
 """The Go Text Protocol, version 2, for every game: a command in, a response out (`plyzero gtp`).
 
-Player 0 is black and player 1 is white. Messages begin with the words that the protocol prescribes, if it does.
+Player 0 is black and player 1 is white. Messages begin with the words of the protocol, where it prescribes some.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from plyzero.play.players import Bot, Player
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import Game, board_of
 from plyzero.rules.user_errors import with_location
+from plyzero.search.slots import SearchResult
 
 
 class Engine:
-    """A game that a controller plays by commands, and the player that it may ask for moves."""
+    """A game that a controller plays by commands, and the player that chooses moves for it."""
 
     def __init__(
         self,
@@ -52,13 +53,13 @@ class Engine:
     ) -> None:
         """Begin a game.
 
-        points:    name moves by the points of the board (plyzero.kits.engines.points) and not as the game does.
-        most:      largest number of simulations of a bot when the controller limits the time; None = no limit.
+        points:       name moves by the points of the board (plyzero.kits.engines.points), not by the names of the game.
+        most:         largest number of simulations of a bot when the controller limits the time; None = no limit.
         resign_below: `genmove` answers `resign` when a bot expects to score less than this, from 0 to 1.
-        rng:       rolls the dice.
-        write:     takes what an analysis finds while it goes on.
-        has_input: waits up to a number of seconds for further input and returns whether there is some, which ends an
-                   analysis.
+        rng:          rolls the dice.
+        write:        is called with each line of an analysis.
+        has_input:    waits up to a number of seconds for further input and returns whether there is some; it ends an
+                      analysis.
 
         Raises UserError if the game has no points.
         """
@@ -67,15 +68,18 @@ class Engine:
         self._points = Points(board) if board and board.cells else None
         self._spelling = self._need_points() if points else None
         self._rng = rng or np.random.default_rng()
-        self._clock, self._most = player.clock if isinstance(player, Bot) else None, NO_LIMIT if most is None else most
-        self._write, self._has_input, self._resign_below = write, has_input, resign_below
+        self._clock = player.clock if isinstance(player, Bot) else None
+        self._most = NO_LIMIT if most is None else most
+        self._resign_below = resign_below
+        self._write = write
+        self._has_input = has_input
         self._clear_board()
 
     def answer(self, line: str) -> str:
-        """Return the response to a line, "" for one without a command.
+        """Return the response to a line; "" if the line has no command.
 
-        It is `=ID text` or `?ID sentence`, with the id of the command if it has one, and ends with an empty line. What
-        fails changes nothing.
+        It is `=ID text` or `?ID sentence`, with the id of the command if it has one, and ends with an empty line. A
+        command that fails changes nothing.
         """
         words = words_of(line)
         if not words:
@@ -85,19 +89,21 @@ class Engine:
         try:
             if name in ANALYSES:
                 self._analyze(number, words, in_10000ths=name == "lz-analyze")
-                return "\n"  # the end of the response, which has been written
+                return "\n"  # the end of the response; the rest has been written
             text = self._run(name, words)
         except (Exception, SystemExit) as error:
-            return f"?{number} {plain(str(error) if isinstance(error, UserError) else with_location(error))}\n\n"
+            sentence = str(error) if isinstance(error, UserError) else with_location(error)
+            return f"?{number} {plain(sentence)}\n\n"
         text = re.sub(r"\n(?=\n)", "\n ", text.rstrip("\n"))  # an empty line would end the response
         return f"={number}{' ' if text else ''}{text}\n\n"
 
     def _run(self, name: str, words: list[str]) -> str:
-        """Return the text of a response. Raises an error with the text of a failure."""
+        """Return the text of a response. Raises UserError, or an error of the game, if the command fails."""
         command = COMMANDS.get(name)
         if command is None:
             raise UserError(f"unknown command {shown(name)}; list_commands lists the known ones")
-        expected = [*inspect.signature(command).parameters][1:]
+        parameters = list(inspect.signature(command).parameters)
+        expected = parameters[1:]  # the first is the engine
         if len(words) != len(expected):
             usage = " ".join([name, *map(str.upper, expected)])
             raise UserError(f"syntax error: expected {usage}, got {shown(' '.join([name, *words]))}")
@@ -112,24 +118,32 @@ class Engine:
         self._movers = [self._mover(), self._mover()]
 
     def _mover(self) -> Player:
-        """Return the player with a clock of its own for a new game, if there is one."""
+        """Return the player; with a clock, one that has its own clock for a new game."""
         if self._clock is None or not isinstance(self.player, Bot):
             return self.player
         return self.player.with_clock(replace(self._clock), simulations=self._most)
 
     def _time_settings(self, main_time: str, byo_yomi_time: str, byo_yomi_stones: str) -> None:
-        main, period, stones = map(_seconds, (main_time, byo_yomi_time, byo_yomi_stones))
-        is_limited = period > 0 if stones else main > period == 0
-        self._clock = Clock(main, per_move=period / (stones or 1)) if is_limited else None
+        main = _seconds(main_time)
+        period = _seconds(byo_yomi_time)
+        stones = _seconds(byo_yomi_stones)
+        self._clock = None
+        if stones and period:
+            self._clock = Clock(main, per_move=period / stones)
+        elif main and not stones and not period:
+            self._clock = Clock(main, per_move=0.0)
         self._movers = [self._mover(), self._mover()]
 
     def _time_left(self, colour: str, time: str, stones: str) -> None:
-        seconds, number, player = _seconds(time), _seconds(stones), PLAYERS.get(colour.lower())
+        seconds = _seconds(time)
+        number = _seconds(stones)
+        player = PLAYERS.get(colour.lower())
         if player is None:
             raise UserError(f"syntax error: expected black or white, got {shown(colour)}")
         mover = self._movers[player]
         if isinstance(mover, Bot) and mover.clock:
-            mover.clock.left, mover.clock.per_move = (0.0, seconds / number) if number else (seconds, 0.0)
+            mover.clock.left = 0.0 if number else seconds
+            mover.clock.per_move = seconds / number if number else 0.0
 
     def _check_size(self, columns: str, rows: str) -> None:
         if not (columns.isdecimal() and rows.isdecimal()):
@@ -155,7 +169,7 @@ class Engine:
             )
 
     def _play(self, colour: str, move: str) -> None:
-        if colour.lower() == "roll":  # in place of a colour, where a controller enters a roll
+        if colour.lower() == "roll":  # a controller enters a roll with this word instead of a colour
             self._moves.enter_roll(move)
         else:
             self._check_turn(colour)
@@ -170,10 +184,7 @@ class Engine:
         return word
 
     def _choose(self, colour: str, *, resign_below: float = 0.0) -> Words:
-        """Return the words of the move that the player makes, among them those that have been said of it.
-
-        There are none if it resigns.
-        """
+        """Return all words of the move that the player makes, also those entered before; () if it resigns."""
         self._check_turn(colour)
         state, position = self._moves.state, self._position
         if position.outcome() is not None:
@@ -196,7 +207,7 @@ class Engine:
         return self._moves.spelled(action)
 
     def _check_turn(self, colour: str) -> None:
-        """Raise UserError unless it is the turn of that colour; after the end of a game it is anyone's."""
+        """Raise UserError unless it is the turn of that colour. After the end of a game it may be either's."""
         player = PLAYERS.get(colour.lower())
         if player is None:
             raise UserError(f"syntax error: expected black or white, got {shown(colour)}")
@@ -206,8 +217,10 @@ class Engine:
     def _showboard(self) -> str:
         state, position = self._moves.state, self._position
         lines = ["", str(position).rstrip("\n"), self._final_result() or f"{COLOURS[position.to_play]} to move"]
-        lines += [f"rolled {self._rolls()}"] if state.session.last_rolls else []
-        lines += [f"begun with {' '.join(state.begun)}"] if state.begun else []
+        if state.session.last_rolls:
+            lines.append(f"rolled {self._rolls()}")
+        if state.begun:
+            lines.append(f"begun with {' '.join(state.begun)}")
         return "\n".join(lines)
 
     def _rolls(self) -> str:
@@ -217,8 +230,11 @@ class Engine:
         outcome = self._position.outcome()
         if outcome is None:
             raise UserError("cannot score: the game is not over")
+        if outcome.winner is None:
+            return "0"
+        letter = "B" if outcome.winner == 0 else "W"
         points = f"{outcome.score:g}" if outcome.score else ""
-        return "0" if outcome.winner is None else ("B+", "W+")[outcome.winner] + points
+        return f"{letter}+{points}"
 
     def _final_result(self) -> str:
         outcome = self._position.outcome()
@@ -231,7 +247,7 @@ class Engine:
         return re.sub(r"[^a-z]", "", name.lower()).capitalize() or "Game"
 
     def _board(self) -> str:
-        """Return the pieces, a row a line, the highest first; a board that is not square is filled up at its edges."""
+        """Return the pieces, one row per line, the highest first. A board that is not square is padded to a square."""
         points, board = self._need_points(), board_of(self._position)
         rows = [["."] * points.size for _ in range(points.size)]
         for cell in board.cells if board else ():
@@ -248,19 +264,18 @@ class Engine:
         return value_graphics(self._position, self._searcher().search([self._position])[0], self._need_points())
 
     def _analyze(self, number: str, words: list[str], *, in_10000ths: bool) -> None:
-        request, bot, position = parse_request(words), self._searcher(), self._position
+        request = parse_request(words)
+        bot = self._searcher()
+        position = self._position
         if request.colour:
             self._check_turn(request.colour)
+
+        def show(result: SearchResult) -> None:
+            line = info_line(position, result, self._spelling, moves=request.moves, in_10000ths=in_10000ths)
+            self._write(f"{line}\n")
+
         self._write(f"={number}\n")
-        watch_search(
-            bot,
-            position,
-            lambda result: self._write(
-                info_line(position, result, self._spelling, moves=request.moves, in_10000ths=in_10000ths) + "\n"
-            ),
-            self._has_input,
-            request.interval,
-        )
+        watch_search(bot, position, show, self._has_input, request.interval)
 
     def _searcher(self) -> Bot:
         """Return the player if it can search the position. Raises UserError if it cannot."""
@@ -287,7 +302,7 @@ def _seconds(text: str) -> float:
 
 
 def words_of(line: str) -> list[str]:
-    """Return the words of a line of GTP: without comments and control characters, and a tab is a blank."""
+    """Return the words of a line of GTP, without comments and control characters; a tab separates words."""
     text = "".join(char for char in line.replace("\t", " ") if char.isprintable())
     return text.partition("#")[0].split()
 
@@ -299,7 +314,7 @@ def is_quit(line: str) -> bool:
 
 
 ANALYSES: Final = ("lz-analyze", "kata-analyze")
-"""The commands whose response goes on until further input arrives."""
+"""The commands with a response that continues until further input arrives."""
 
 COMMANDS: Final[dict[str, Callable[..., str | None]]] = {
     "protocol_version": lambda engine: "2",
@@ -333,4 +348,4 @@ COMMANDS: Final[dict[str, Callable[..., str | None]]] = {
     "gogui-rules_side_to_move": lambda engine: COLOURS[engine._position.to_play],
     "gogui-rules_final_result": Engine._final_result,
 }
-"""The other commands with the arguments of their functions, which return a text if there is one to respond with."""
+"""The other commands: functions of the engine and the arguments of the command that return the response or None."""

@@ -23,10 +23,13 @@ from plyzero.kits.engines.game_record import Frame, frame_svg
 from plyzero.play.session import SIDES
 
 CAPTION_LETTERS: Final = 40
-"""Number of letters that fit into the line below the board; a longer line is written smaller."""
+"""Number of letters that fit into the line below the board; a longer line has smaller letters."""
 
 OVERSAMPLING: Final = 3
-"""Boards are drawn this many times larger and then reduced: edges get few colours, and no line is between cells."""
+"""Boards are rendered this many times larger and then reduced: edges get few colours, and cells have no gaps."""
+
+LAST_FRAME: Final = 4
+"""The last frame of a film is shown this many times as long as the others."""
 
 
 def make_picture(frame: Frame, size: int) -> bytes:
@@ -52,7 +55,8 @@ def make_film(
     size:        width in pixels.
     seconds:     duration of a frame.
     on_progress: called with the number of rendered frames.
-    Raises UserError if `kind` needs ffmpeg and there is none, or if it fails.
+
+    Raises UserError if `kind` needs ffmpeg and there is none, or if ffmpeg fails.
     """
     pictures: list[Image.Image] = []
     for number, caption in enumerate(_captions(frames, result)):
@@ -61,21 +65,25 @@ def make_film(
     highest = max(each.height for each in pictures)  # texts of positions may have more or fewer lines
     pictures = [ImageOps.expand(each, (0, 0, 0, highest - each.height), "white") for each in pictures]
     if kind not in ("GIF", "PNG"):
-        return _video([*pictures, *[pictures[-1]] * 3], kind, seconds)
-    first, *rest = _in_one_palette(pictures)
+        for _ in range(LAST_FRAME - 1):
+            pictures.append(pictures[-1])
+        return _video(pictures, kind, seconds)
+    pictures = _in_one_palette(pictures)
     milliseconds = round(1000 * seconds)
-    times = [*[milliseconds] * len(rest), 4 * milliseconds]  # the last one is looked at for longer
-    # A GIF would repeat the palette in each frame otherwise; in what is optimized, pixels that stay are transparent.
-    same_palette = {"palette": bytes(first.getpalette() or ()), "optimize": True} if kind == "GIF" else {}
+    times = [milliseconds for _ in pictures]
+    times[-1] = LAST_FRAME * milliseconds
+    options: dict[str, object] = {}
+    if kind == "GIF":  # otherwise each frame would repeat the palette, and unchanged pixels would not be transparent
+        options = {"palette": bytes(pictures[0].getpalette() or ()), "optimize": True}
     file = io.BytesIO()
-    first.save(file, kind, save_all=True, append_images=rest, duration=times, loop=0, **same_palette)
+    pictures[0].save(file, kind, save_all=True, append_images=pictures[1:], duration=times, loop=0, **options)
     return file.getvalue()
 
 
 def _video(pictures: Sequence[Image.Image], kind: str, seconds: float) -> bytes:
     width, height = pictures[0].size
     source = ("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{1 / seconds}", "-i", "-")
-    # players expect yuv420p, whose sizes are even, and a usual number of frames per second
+    # Players expect yuv420p, which needs an even width and height, and a usual number of frames per second.
     form = ("-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white", "-pix_fmt", "yuv420p", "-r", "25")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"film.{kind.lower()}"
@@ -94,7 +102,7 @@ def _video(pictures: Sequence[Image.Image], kind: str, seconds: float) -> bytes:
 
 
 def _captions(frames: Sequence[Frame], result: str) -> Iterator[str]:
-    """Yield the line below each frame: the number of the move, who made it, its name, and what was rolled then."""
+    """Yield the line below each frame: the number of the move, its player, its name, and the rolls after it."""
     for number, frame in enumerate(frames):
         parts = [f"{number}. {SIDES[frame.by]}: {frame.move}" if frame.by is not None else "start"]
         if frame.rolls:
@@ -106,8 +114,8 @@ def _captions(frames: Sequence[Frame], result: str) -> Iterator[str]:
 
 @cache
 def _fonts() -> list[str]:
-    """Return the files of DejaVu, which come with matplotlib, so that text looks the same on every machine."""
-    matplotlib = importlib.util.find_spec("matplotlib")  # not imported, which takes longer than a picture
+    """Return the files of the font DejaVu from matplotlib, so that text looks the same on every machine."""
+    matplotlib = importlib.util.find_spec("matplotlib")  # not imported: that takes longer than to render a picture
     if matplotlib is None or not matplotlib.origin:
         raise ModuleNotFoundError("matplotlib has the fonts of pictures", name="matplotlib")
     folder = Path(matplotlib.origin).parent / "mpl-data" / "fonts" / "ttf"
@@ -131,7 +139,8 @@ def _render(svg: str, width: int) -> Image.Image:
 
 def _with_caption(picture: Image.Image, caption: str) -> Image.Image:
     width, height = picture.size
-    letter, strip = width / CAPTION_LETTERS, round(width / 12)
+    letter = width / CAPTION_LETTERS
+    strip = round(width / 12)
     size = letter / 0.6 * min(1.0, CAPTION_LETTERS / len(caption))  # a letter is about 0.6 times as wide as high
     line = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {strip}">'
@@ -143,18 +152,20 @@ def _with_caption(picture: Image.Image, caption: str) -> Image.Image:
 
 
 def _in_one_palette(pictures: Sequence[Image.Image]) -> list[Image.Image]:
-    """Return pictures with one palette: the 32 most frequent colours of all, which are those of flat areas.
+    """Return the pictures with one palette: the 32 most frequent colours of all of them, which are those of flat areas.
 
-    With colours that all frames share, a frame of a film needs only what differs from the one before.
+    If all frames of a film share their colours, a frame contains only what differs from the one before.
     """
     counts: Counter[tuple[int, ...] | float] = Counter()
     for picture in pictures:
         for count, colour in picture.getcolors(picture.width * picture.height) or ():
             counts[colour] += count
-    every, palette = np.array([*counts]), np.array([colour for colour, _ in counts.most_common(32)])
-    # Pillow's own quantize is fast, but not exact: it takes white for a light grey.
+    colours = np.array(list(counts))
+    palette = np.array([colour for colour, _ in counts.most_common(32)])
+    # Pillow's own quantize is fast, but not exact: it replaces white by a light grey.
+    distances = ((colours[:, None] - palette) ** 2).sum(axis=2)
     nearest = np.zeros(1 << 24, np.uint8)
-    nearest[_packed(every)] = ((every[:, None] - palette) ** 2).sum(axis=2).argmin(axis=1)
+    nearest[_packed(colours)] = distances.argmin(axis=1)
     made = [Image.fromarray(nearest[_packed(np.asarray(picture))]) for picture in pictures]
     for each in made:
         each.putpalette(palette.astype(np.uint8).tobytes())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from plyzero.errors import UserError, shown
@@ -19,17 +20,17 @@ from plyzero.rules.notation import play_named
 from plyzero.run.json_games import WINNERS
 
 ID_DIGITS: Final = 16
-"""Number of hexadecimal digits of the id of a game; with fewer characters it is its number in the file."""
+"""Number of hexadecimal digits of the id of a game; a text with fewer characters is its number in the file."""
 
 
 @dataclass(frozen=True)
 class GameRecord:
     """A game that was replayed.
 
-    positions: all of them, those in which chance moves included; one more than `moves`.
+    positions: all positions, also those in which chance moves; one more than `moves`.
     moves:     the actions and rolls between them.
-    values:    of each position in which a player moved the recorded value for that player, in [-1, 1], or None; () if
-               there are none.
+    values:    for each move of a player, the recorded value of the position before it for that player, in [-1, 1], or
+               None; () if the file has no values.
     resigned:  the player who has resigned, if one has.
     """
 
@@ -49,13 +50,13 @@ class GameRecord:
 class Frame(NamedTuple):
     """A position as people see it: after a move and after the rolls that followed.
 
-    position: in which a player moves, or the last one.
-    board:    how it looks; None if only its text can be shown.
-    last:     the cells that the move changed.
+    position: a position in which a player moves, or the last one.
+    board:    its board; None if it has none, so only its text can be shown.
+    last:     the cells that the move has changed.
     move:     the name of the move that led here, "" at the beginning.
     by:       the player who made it, 0 or 1; None at the beginning.
-    rolls:    the names of the rolls after it, or at the beginning of those before the first move.
-    score:    the recorded value as expected score of player 0, in [0, 1], at the end the result; None if not known.
+    rolls:    the names of the rolls after the move; at the beginning, of those before the first move.
+    score:    the recorded value as expected score of player 0, in [0, 1]; at the end the result; None if not known.
     """
 
     position: Game
@@ -72,11 +73,13 @@ def frames_of(game: GameRecord) -> list[Frame]:
     movers = [None if is_chance(each) else int(each.to_play) for each in game.positions[:-1]]
     names = [move_name(each, move) for each, move in zip(game.positions, game.moves, strict=False)]
     decisions = [ply for ply, mover in enumerate(movers) if mover is not None]
-    values = [*(game.values or [None] * len(decisions)), None]
+    values = dict(zip(decisions, game.values, strict=False))
     frames: list[Frame] = []
-    for number, (ply, until) in enumerate(zip([None, *decisions], [*decisions, len(movers)], strict=True)):
+    for ply, until in pairwise([None, *decisions, len(movers)]):
+        assert until is not None
         position = game.positions[until]
-        board, before = board_of(position), frames[-1].board if frames else None
+        board = board_of(position)
+        before = frames[-1].board if frames else None
         rolls_from = 0 if ply is None else ply + 1
         frames.append(
             Frame(
@@ -86,11 +89,12 @@ def frames_of(game: GameRecord) -> list[Frame]:
                 move="" if ply is None else names[ply],
                 by=None if ply is None else movers[ply],
                 rolls=tuple(names[rolls_from:until]),
-                score=_score(values[number], movers[until] if until < len(movers) else None),
+                score=_score(values.get(until), int(position.to_play)),
             )
         )
     result = {"first": 1.0, "draw": 0.5, "second": 0.0}.get(game.winner or "")
-    return [*frames[:-1], frames[-1]._replace(score=result)]
+    frames[-1] = frames[-1]._replace(score=result)
+    return frames
 
 
 def frame_svg(frame: Frame) -> str:
@@ -99,7 +103,7 @@ def frame_svg(frame: Frame) -> str:
 
 
 def result_of(game: GameRecord) -> str:
-    """Return how a game ended, as a clause."""
+    """Return the result of a game as a clause."""
     if game.resigned is not None:
         return f"the {SIDES[game.resigned]} player resigned"
     if game.winner is None:
@@ -116,12 +120,12 @@ def from_moves(game: GameSpec, text: str) -> GameRecord:
 
 
 def read_game(lines: Iterable[str | bytes], game: GameSpec, chosen: str, name: str) -> GameRecord:
-    """Return a game of a file with one JSON object a line, as `replay export` writes them, or with one saved game.
+    """Return a game from a file with one JSON object per line, as `replay export` writes it, or with one saved game.
 
     chosen: the number of the game, 1 for the first, or its id.
-    name:   of the file, for messages.
+    name:   the name of the file, for messages.
 
-    Raises UserError with the line if there is no such game, or if it is no game of `game`.
+    Raises UserError with the line if there is no such game, or if it is not a game of `game`.
     """
     by_id = len(chosen) == ID_DIGITS
     if not by_id and not (chosen.isdecimal() and len(chosen) < ID_DIGITS and int(chosen) > 0):
@@ -147,10 +151,16 @@ def _texts(lines: Iterable[str | bytes]) -> Iterator[tuple[int, bytes]]:
     encoded = (line.encode() if isinstance(line, str) else line for line in lines)
     numbered = ((number, line) for number, line in enumerate(encoded, 1) if line.strip())
     for number, line in numbered:
-        parts, size = [line], 0
-        while line.strip() == b"{" and size <= MAX_LINE and (further := next(numbered, None)):
-            parts.append(further[1])
-            size += len(further[1])
+        if line.strip() != b"{":
+            yield number, line
+            continue
+        parts = [line]
+        size = 0
+        for _, further in numbered:
+            parts.append(further)
+            size += len(further)
+            if size > MAX_LINE:
+                break
         yield number, b"".join(parts)
 
 
@@ -171,16 +181,18 @@ def _replay(fields: dict[str, object], game: GameSpec) -> GameRecord:
         return replace(record, resigned=1 - SIDES.index(fields["winner"]))
     is_by_rule = fields.get("end") not in ("truncated", "forfeit", "adjudicated")
     if "winner" in fields and is_by_rule and fields["winner"] != record.winner:
-        told, ended = shown(fields["winner"]), result_of(record)
-        raise ValueError(f"winner is {told}, but by the rules of {game.identity} {ended} after these moves")
+        stated = shown(fields["winner"])
+        result = result_of(record)
+        raise ValueError(f"winner is {stated}, but by the rules of {game.identity} {result} after these moves")
     return record
 
 
 def _values(fields: dict[str, object], positions: Sequence[Game]) -> list[float | None]:
-    """Return the values of a game; those of random opening moves, which nothing has searched, are None."""
-    values, decisions = fields.get("values"), sum(not is_chance(each) for each in positions)
+    """Return the values of a game; None for random opening moves, which no search has chosen."""
+    values = fields.get("values")
     if values is None:
         return []
+    decisions = sum(not is_chance(each) for each in positions)
     opening = fields.get("opening_plies", 0)
     if (
         not isinstance(values, list)
@@ -194,8 +206,9 @@ def _values(fields: dict[str, object], positions: Sequence[Game]) -> list[float 
     return [None if ply < opening else float(value) for ply, value in enumerate(values)]
 
 
-def _score(value: float | None, player: int | None) -> float | None:
+def _score(value: float | None, player: int) -> float | None:
     """Return a value for `player` as the expected score of player 0."""
-    if value is None or player is None:
+    if value is None:
         return None
-    return (1 + (-value if player else value)) / 2
+    value_of_first = value if player == 0 else -value
+    return (1 + value_of_first) / 2

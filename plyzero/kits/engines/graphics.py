@@ -38,12 +38,13 @@ class _InterruptedError(Exception):
 
 
 def parse_request(words: Sequence[str]) -> Request:
-    """Return what `[COLOUR] [CENTISECONDS] [KEY VALUE]...` asks for.
+    """Return the request in `[COLOUR] [CENTISECONDS] [KEY VALUE]...`.
 
-    The keys are `interval` and `maxmoves`; others, such as ownership, are ignored, for a board of any game has none.
-    Raises UserError for what is not in this form, and for moves that are to be left out, which cannot be done.
+    The keys are `interval` and `maxmoves`; others, such as ownership, are ignored. Raises UserError for words that are
+    not in this form, and for keys that leave out moves, which is not supported.
     """
-    left, request = list(words), Request()
+    left = list(words)
+    request = Request()
     if left and left[0].lower() in ("b", "w", *COLOURS):
         request = request._replace(colour=left.pop(0))
     if left and left[0].isdecimal():
@@ -57,19 +58,21 @@ def parse_request(words: Sequence[str]) -> Request:
             continue
         if not (value.isdecimal() and len(value) < 7 and int(value) > 0):
             raise UserError(f"syntax error: expected {key} and a number from 1 on, got {shown(value)}")
-        changed = {"interval": int(value) / 100} if key == "interval" else {"moves": int(value)}
-        request = request._replace(**changed)
+        if key == "interval":
+            request = request._replace(interval=int(value) / 100)
+        else:
+            request = request._replace(moves=int(value))
     return request
 
 
 def watch_search(
     bot: Bot, position: Game, show: Callable[[SearchResult], None], has_input: Callable[[float], bool], interval: float
 ) -> None:
-    """Search `position` and show what has been found every `interval` seconds, also after the end of the search.
+    """Search `position` and show the result every `interval` seconds, also after the end of the search.
 
-    It makes 10,000 simulations, or as many as the bot makes for a move if these are more.
+    It makes 10,000 simulations, or the bot's number for a move if that is larger.
 
-    has_input: waits up to a number of seconds for input and returns whether there is some, which ends the search.
+    has_input: waits up to a number of seconds for input and returns whether there is some; it ends the search.
     """
     due = time.monotonic() + interval
 
@@ -82,8 +85,8 @@ def watch_search(
             due = time.monotonic() + interval
 
     try:
-        watcher = bot.with_clock(None, simulations=10_000 if bot.clock else max(10_000, bot.simulations))
-        result = watcher.search([position], on_batch=on_batch)[0]
+        simulations = 10_000 if bot.clock else max(10_000, bot.simulations)
+        result = bot.with_clock(None, simulations=simulations).search([position], on_batch=on_batch)[0]
     except _InterruptedError:
         return
     show(result)
@@ -94,19 +97,24 @@ def watch_search(
 def info_line(position: Game, result: SearchResult, points: Points | None, *, moves: int, in_10000ths: bool) -> str:
     """Return the visited moves, the best first and at most `moves`, as `info move M visits V ... pv M ...`.
 
-    in_10000ths: winrate and prior from 0 to 10000, as Leela Zero has them, in place of 0 to 1, as KataGo has them.
+    in_10000ths: winrate and prior are from 0 to 10000, as in Leela Zero, instead of 0 to 1, as in KataGo.
     """
+
+    def written(share: float) -> str:
+        return f"{10_000 * share:.0f}" if in_10000ths else f"{share:.4f}"
+
     spelled = {position.action_name(action): words for action, words in spell(position, points).items()}
     found = []
     for info in move_infos(position, result)[:moves]:
         if not info["visits"] and info["order"]:
             continue
         winrate = (1 + result.value) / 2 if info["winrate"] is None else info["winrate"]
-        numbers = (f"{10_000 * each:.0f}" if in_10000ths else f"{each:.4f}" for each in (winrate, info["prior"]))
         move = spelled[info["move"]]
         line = " ".join([*move, *_continuation(position, info["pv"], points)])
-        words = "info move {} visits {} winrate {} prior {} order {} pv {}"
-        found.append(words.format(move[0], info["visits"], *numbers, info["order"], line))
+        found.append(
+            f"info move {move[0]} visits {info['visits']} winrate {written(winrate)} prior {written(info['prior'])} "
+            f"order {info['order']} pv {line}"
+        )
     return " ".join(found)
 
 
@@ -117,13 +125,14 @@ def _continuation(position: Game, names: Sequence[str], points: Points | None) -
         position = position.play_unchecked(position.parse_action(name))
         if is_chance(position):
             break
-        board = board_of(position) if points else None
-        words += (points.path(board, after) if points and board else ()) or (after,)
+        board = board_of(position)
+        path = points.path(board, after) if points and board else ()
+        words += path or (after,)
     return words
 
 
 def policy_graphics(position: Game, result: SearchResult, points: Points) -> str:
-    """Return the network's probabilities in GoGui's graphics: as influence, and from 1 % on as labels in percent."""
+    """Return the network's policy in GoGui's graphics: as influence, and from 1 % on as labels in percent."""
     shares: dict[str, float] = {}
     for place, prior in zip(_landings(position, result, points), result.prior.tolist(), strict=True):
         shares[place] = shares.get(place, 0) + prior
@@ -135,7 +144,8 @@ def policy_graphics(position: Game, result: SearchResult, points: Points) -> str
 def value_graphics(position: Game, result: SearchResult, points: Points) -> str:
     """Return the values of the moves after a search in GoGui's graphics.
 
-    The influence is the share of the simulations, the label the expected score of the best move to a point in percent.
+    The influence of a point is its share of the simulations; its label is the expected score of the best move to it, in
+    percent.
     """
     shares: dict[str, float] = {}
     scores: dict[str, float] = {}
@@ -160,10 +170,15 @@ def _landings(position: Game, result: SearchResult, points: Points) -> list[str]
 def _graphics(position: Game, influence: dict[str, float], labels: dict[str, str], text: str) -> str:
     """Return GoGui's commands for squares, black ones for player 0 and white ones for player 1, labels and a text."""
     sign = 1 if position.to_play == 0 else -1
-    squares = " ".join(f"{place} {sign * share:.3f}" for place, share in influence.items() if place)
-    percents = " ".join(f"{place} {label}" for place, label in labels.items() if place)
-    lines = [f"INFLUENCE {squares}" if squares else "", f"LABEL {percents}" if percents else "", f"TEXT {text}"]
-    return "\n".join(line for line in lines if line)
+    squares = [f"{place} {sign * share:.3f}" for place, share in influence.items() if place]
+    percents = [f"{place} {label}" for place, label in labels.items() if place]
+    lines = []
+    if squares:
+        lines.append(f"INFLUENCE {' '.join(squares)}")
+    if percents:
+        lines.append(f"LABEL {' '.join(percents)}")
+    lines.append(f"TEXT {text}")
+    return "\n".join(lines)
 
 
 def _chances(position: Game, value: float, draw: float) -> str:

@@ -1,4 +1,4 @@
-"""The points of a board, such as D4, and moves made of them, for controllers of GTP that know only points."""
+"""The points of a board, such as D4, and moves as points, for GTP controllers that know only these."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LETTERS: Final = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 """The letters of the columns; GTP leaves out I."""
 
 Words = tuple[str, ...]
-"""The words by which a controller plays one action, one word per command."""
+"""The words of one action; a controller sends each in a command."""
 
 
 class Points:
@@ -22,7 +22,7 @@ class Points:
     """
 
     def __init__(self, board: Board) -> None:
-        """Number the cells of `board`, at least one. Rows of hexagons are numbered as if they were straight."""
+        """Number the cells of `board`, which has at least one. The columns of hexagons are those of straight rows."""
         by_row: dict[float, set[float]] = {}
         for cell in board.cells:
             by_row.setdefault(round(cell.y, 3), set()).add(round(cell.x, 3))
@@ -41,7 +41,7 @@ class Points:
         return max(self.columns, self.rows)
 
     def place(self, cell: Cell) -> tuple[int, int]:
-        """Return the column and the row of a cell, each from 0 on: from the left, and from the bottom."""
+        """Return the column of a cell, from the left, and its row, from the bottom, both from 0 on."""
         return self._place[round(cell.x, 3), round(cell.y, 3)]
 
     def name(self, cell: Cell) -> str:
@@ -52,17 +52,17 @@ class Points:
     def path(self, board: Board, action_name: str) -> Words:
         """Return the points that are clicked, one after the other, to play an action; () if it has no cells.
 
-        A move of one click is the point on which the piece lands, as a disc does in its column; a longer one begins at
-        the piece that it lifts.
+        If there is one click, it is on the point where the piece lands; if there are more, the first is on the piece
+        that moves.
         """
         return tuple(map(self.name, board.clicked(action_name)))
 
 
 def spell(position: Game, points: Points | None) -> dict[int, Words]:
-    """Return the words of each legal action of `position`: its name, or with `points` those of its path.
+    """Return the words of each legal action of `position`: its name, or with `points` the points of its path.
 
-    An action is spelled by its name if it has no cells, or if its points are those of another action, or the beginning
-    of another one's. So no spelling is the beginning of another one.
+    An action is spelled by its name if it has no cells, or if its path is that of another action or the beginning of
+    one. So no spelling is the beginning of another one.
     """
     actions = list(map(int, position.legal_actions()))
     names: dict[int, Words] = {action: (position.action_name(action),) for action in actions}
@@ -70,5 +70,7 @@ def spell(position: Game, points: Points | None) -> dict[int, Words]:
     if points is None or board is None:
         return names
     paths = {action: points.path(board, names[action][0]) for action in actions}
-    beginnings = Counter(path[:size] for path in paths.values() for size in range(1, len(path) + 1))
+    beginnings: Counter[Words] = Counter()
+    for path in paths.values():
+        beginnings.update(path[:size] for size in range(1, len(path) + 1))
     return {action: path if beginnings[path] == 1 else names[action] for action, path in paths.items()}

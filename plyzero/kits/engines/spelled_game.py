@@ -1,4 +1,4 @@
-"""A game as a controller of GTP plays it: word by word, with passes after the end, and with undo of each word."""
+"""A game that a GTP controller plays word by word, with undo of each word, and with passes after the end."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from plyzero.rules.chance import is_chance, parse_move
 from plyzero.rules.game import MAX_NAMES, Game
 
 PASS: Final = "pass"
-"""Accepted without effect after the end of a game: some controllers end every game by two passes."""
+"""The word that has no effect after the end of a game: some controllers end every game by two passes."""
 
 
 class State(NamedTuple):
     """A state of a game, to which `undo` goes back. It is never changed.
 
     session: the game without the move that has been begun.
-    begun:   the words, in small letters, of a move that needs further words.
+    begun:   the words so far, in small letters, of a move that needs further words.
     planned: all words of the move that the player has begun.
-    entered:    number of the last rolls that the controller has entered.
+    entered: number of rolls after the last move that the controller has entered.
     """
 
     session: Session
@@ -37,7 +37,7 @@ class SpelledGame:
     """A game whose moves are entered word by word. A failure raises UserError and changes nothing."""
 
     def __init__(self, game: GameSpec, points: Points | None, rng: np.random.Generator) -> None:
-        """Begin a game, and roll where it begins with a roll.
+        """Begin a game, and roll if it begins with a roll.
 
         points: spell moves by points, otherwise by the names of the actions.
         rng:    rolls the dice.
@@ -67,9 +67,10 @@ class SpelledGame:
     def enter(self, word: str, *, planned: Words = ()) -> None:
         """Play the action that a word names or completes, or begin one.
 
-        planned: all words of the action, where a player has chosen it.
+        planned: all words of the action, if a player has chosen it.
         """
-        session, begun = self.state.session, (*self.state.begun, word.lower())
+        session = self.state.session
+        begun = (*self.state.begun, word.lower())
         if self.position.outcome() is not None:
             if word.lower() != PASS:
                 raise UserError(f"illegal move: the game is over, so only pass is accepted, got {shown(word)}")
@@ -82,12 +83,12 @@ class SpelledGame:
         if ways[action] != begun:
             self._states.append(State(session, begun, planned))
             return
-        after = replace(session, positions=[*session.positions], moves=[*session.moves])
+        after = replace(session, positions=list(session.positions), moves=list(session.moves))
         after.play(action)
         self._states.append(State(after))
 
     def enter_roll(self, name: str) -> None:
-        """Replace the first roll after the last move that has not been entered, and roll on from it."""
+        """Replace the first roll after the last move that has not been entered, and roll again after it."""
         session, entered = self.state.session, self.state.entered
         rolls = len(session.last_rolls)
         if self.state.begun or entered == rolls:
@@ -108,7 +109,7 @@ class SpelledGame:
         self._states.pop()
 
     def _ways(self) -> dict[int, Words]:
-        """Return the words of each legal action that begins as has been begun."""
+        """Return the words of each legal action whose first words are those of the move that has been begun."""
         if self.position.outcome() is not None or is_chance(self.position):
             return {}
         begun = self.state.begun
@@ -117,7 +118,10 @@ class SpelledGame:
 
     def _listed(self) -> str:
         words = self.next_words()
-        return " ".join(words[:MAX_NAMES]) + (f" ... ({len(words)} in all)" if len(words) > MAX_NAMES else "")
+        listed = " ".join(words[:MAX_NAMES])
+        if len(words) > MAX_NAMES:
+            listed += f" ... ({len(words)} in all)"
+        return listed
 
 
 def _lower(words: Words) -> Words:
