@@ -1,8 +1,7 @@
 """Games written for alpha-zero-general, unchanged, such as `azg:othello.OthelloGame:OthelloGame(n=6)`.
 
-Their class says nothing of planes, symmetries or the longest game: a trial of random games finds these. Of the forks
-that number players 0 and 1, give results per player and pass more arguments, the games for two players without chance
-work as well.
+Their class does not declare planes, symmetries or the longest game: a trial of random games finds these. Forks that
+number players 0 and 1, return results per player and pass more arguments work too, for two players without chance.
 """
 
 from __future__ import annotations
@@ -54,18 +53,19 @@ OPTIONS: Final[Mapping[str, tuple[type, Any, str]]] = {
     "planes": (str, "", "the function that makes planes of a board, planes=module:function"),
     "max_plies": (int, 0, "a number of plies, max_plies=400"),
 }
-"""Parameters that every game has besides its own: type, default and what is expected."""
+"""Further parameters of every game -> type, default, and the value that is expected, in words."""
 
-TRIAL_PLIES: Final = 300  # plies of random games together, at least, that prove symmetries and give the version
+TRIAL_PLIES: Final = 300
+"""Least number of plies of the random games that test symmetries and give the version."""
 
 PIECES: Final = {0: "", 1: "0", -1: "1"}
-"""The pieces of a drawn board by the numbers of most games; anything else is shown as it is."""
+"""Number on a board -> piece on the rendered board, as in most games; other numbers are shown unchanged."""
 
 
 class AzgGame(Game):
-    """A position of a game of alpha-zero-general. Each game is a subclass, and so is each with its parameters.
+    """A position of a game of alpha-zero-general. Each game has a subclass, and in this one for its parameters.
 
-    _board:  theirs; the canonical board where moves are played on it; None before the roll of a setup.
+    _board: the board of their game, or its canonical form if moves are played on that; None before the roll of a setup.
     """
 
     is_adapted = True
@@ -86,7 +86,9 @@ class AzgGame(Game):
     @classmethod
     def _at(cls, board: Any, player: int, ply: int) -> Self:
         position = object.__new__(cls)
-        position._board, position.to_play, position._ply = board, player, ply
+        position._board = board
+        position.to_play = player
+        position._ply = ply
         return position
 
     @functools.cached_property
@@ -115,13 +117,15 @@ class AzgGame(Game):
         if self._board is None:
             return self._begun(self._setups.boards[action])
         if not self._calls.as_in_search:
-            return self._at(*self._calls.play(self._board, self.to_play, action), self._ply + 1)
+            board, mover = self._calls.play(self._board, self.to_play, action)
+            return self._at(board, mover, self._ply + 1)
         board, mover = self._calls.play(self._board, 0, action)
         return self._at(self._calls.canonical(board, mover), mover ^ self.to_play, self._ply + 1)
 
     @classmethod
     def _begun(cls, setup: Any) -> Self:
-        return cls._at(cls._calls.canonical(setup, 0) if cls._calls.as_in_search else setup, 0, 0)
+        board = cls._calls.canonical(setup, 0) if cls._calls.as_in_search else setup
+        return cls._at(board, player=0, ply=0)
 
     def outcome(self) -> Outcome | None:
         return self._outcome
@@ -140,7 +144,7 @@ class AzgGame(Game):
         return np.concatenate(parts).astype(self.observation_dtype)
 
     def _warn(self, unseen: Part) -> None:
-        """Warn once for a game that its boards have something that the trial has not seen."""
+        """Warn, once per game, that a board has a number or text that the trial has not seen."""
         if not self._has_warned:
             type(self)._has_warned = True
             log.warning(
@@ -160,7 +164,7 @@ class AzgGame(Game):
 
     @functools.cached_property
     def _squares(self) -> Part | None:
-        """The part of the board that is drawn: the only one with rows and columns."""
+        """The part of the board that is rendered: the only one with rows and columns, None if there are several."""
         if self._board is None or self._calls.shows_ply:
             return None
         parts = [part for part in self._calls.view.parts(self._board, "getNextState") if part.ndim == 2]
@@ -168,12 +172,12 @@ class AzgGame(Game):
 
     @functools.cached_property
     def _shape(self) -> tuple[int, int]:
-        """The rows and columns of what is drawn, 0 where nothing is."""
+        """The rows and columns of the rendered part; (0, 0) without one."""
         squares = self._begun(self._setups.boards[0])._squares
         return (0, 0) if squares is None else cast(tuple[int, int], squares.shape)
 
     def action_name(self, action: int) -> str:
-        """Return the square or the column, where there are as many of them as actions; then "pass" may be one more."""
+        """Return the square or the column, if there are as many of these as actions; one more action is "pass"."""
         rows, columns = self._shape
         if rows and self.num_actions == columns:
             return square_names(1, columns)[action][0]
@@ -198,21 +202,24 @@ class AzgGame(Game):
         board = self.render()
         if board is None:
             return self._calls.text(self._board)
-        others = [part for part in self._calls.view.parts(self._board, "getNextState") if part.ndim != 2]
-        return "\n".join([str(board), *(" ".join(map(str, part.ravel().tolist())) for part in others)])
+        lines = [str(board)]
+        for part in self._calls.view.parts(self._board, "getNextState"):
+            if part.ndim != 2:
+                lines.append(" ".join(map(str, part.ravel().tolist())))
+        return "\n".join(lines)
 
 
 def _piece(piece: Any, side: int) -> str:
-    """Return what is drawn for a number or a text on a board; `side`: -1 if the board is turned."""
+    """Return the rendered piece for a number or a text on a board; `side`: -1 if the board is turned."""
     if isinstance(piece, str):
         return "" if piece in (" ", ".", "-", "_") else piece
     return PIECES.get(side * piece, f"{piece:g}")
 
 
 def game_class(name: str) -> type[AzgGame]:
-    """Return the class of plyzero for a class of alpha-zero-general, which `name` names as MODULE:CLASS with a prefix.
+    """Return the subclass of AzgGame for a class of alpha-zero-general; `name` is azg:MODULE:CLASS.
 
-    Raises UserError if there is none, or if it lacks a method.
+    Raises UserError if there is no such class, or if it lacks a method.
     """
     restore_old_numpy()  # the module of the game may need it while it is imported
     game = load_object(name.partition(":")[2])
@@ -228,22 +235,21 @@ def game_class(name: str) -> type[AzgGame]:
 def _subclass(name: str, game: Any) -> type[AzgGame]:
     attributes: dict[str, Any] = {"__doc__": inspect.getdoc(game), "azg_name": name, "_game": game}
     with contextlib.suppress(TypeError, ValueError):
-        own = inspect.signature(game)
-        options = [
-            inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default)
-            for option, (_, default, _) in OPTIONS.items()
-            if option not in own.parameters
-        ]
-        named = [each for each in own.parameters.values() if each.kind != inspect.Parameter.VAR_KEYWORD]
-        attributes["__signature__"] = inspect.Signature([*named, *options])
+        own = inspect.signature(game).parameters
+        parameters = [each for each in own.values() if each.kind != inspect.Parameter.VAR_KEYWORD]
+        for option, (_, default, _) in OPTIONS.items():
+            if option not in own:
+                parameters.append(inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default))
+        attributes["__signature__"] = inspect.Signature(parameters)
     return type(game.__name__, (AzgGame,), attributes)
 
 
 @functools.lru_cache(maxsize=64)
 def _initial_position(cls: type[AzgGame], parameters: str) -> AzgGame:
-    """Return the initial position, with what random games show of the game. It is the same in every process.
+    """Return the initial position, after a trial of random games. It is the same in every process.
 
-    parameters: as a literal, which a cache can have as its key.
+    parameters: a literal of the parameters, which can be the key of a cache.
+
     Raises ValueError if plyzero cannot play the game.
     """
     own, options = _split(cls, ast.literal_eval(parameters))
@@ -255,7 +261,8 @@ def _initial_position(cls: type[AzgGame], parameters: str) -> AzgGame:
         for sentence in filter(None, (setups.warning, compare(calls, games))):
             log.warning("%s: %s", cls.azg_name, sentence)
         made._channels = channels_of(calls, games)
-        _declare(made, calls, *longest_game(calls, games), options["max_plies"])
+        bound, is_certain = longest_game(calls, games)
+        _declare(made, calls, bound, is_certain, options["max_plies"])
     start = made._at(None, 0, 0) if made.num_chances else made._begun(setups.boards[0])
     with calls.tried():
         trial = play_trial(start, plies=TRIAL_PLIES)
@@ -266,7 +273,7 @@ def _initial_position(cls: type[AzgGame], parameters: str) -> AzgGame:
 
 
 def _split(cls: type[AzgGame], parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parameters of their class, and the OPTIONS. Raises ValueError if one is missing or unusable."""
+    """Return the parameters of their class, and the OPTIONS. Raises ValueError if one is missing or wrong."""
     known = inspect.signature(cls._game).parameters
     lacks = [name for name, each in known.items() if _is_required(each) and name not in parameters]
     if lacks:
@@ -292,18 +299,20 @@ def _example(parameter: inspect.Parameter) -> str:
 
 
 def _declare(made: type[AzgGame], calls: Calls, bound: int, is_certain: bool, given: int) -> None:
-    """Set the numbers that every game declares; `given`: max_plies of the person, 0 if there is none."""
+    """Set the numbers that every game declares. `given`: max_plies if the person has set it, otherwise 0."""
     rows, columns = calls.shapes[0]
-    planes = sum(each.planes for each in made._channels) + calls.shows_mover + calls.shows_ply
+    planes = sum(each.planes for each in made._channels) + _added_planes(calls)
     is_binary = all(each.values and not each.scale for each in made._channels) and not calls.shows_ply
-    drawn = len(made._setups.boards)
-    made.num_actions, made.num_chances = calls.num_actions, drawn if drawn > 1 else 0
+    made.num_actions = calls.num_actions
+    made.num_chances = len(made._setups.boards)
+    if made.num_chances == 1:
+        made.num_chances = 0
     if not made.num_chances:
         made.chances = Game.chances  # type: ignore[method-assign]
     made.observation_shape = (planes, rows, columns)
     made.observation_dtype = bool if is_binary else np.float32
     made.max_plies = given or bound
-    if made.num_actions in (rows * columns, rows * columns + 1) and rows > 1 < columns:
+    if made.num_actions in (rows * columns, rows * columns + 1) and rows > 1 and columns > 1:
         made.policy_planes = 1
     if not (given or is_certain):
         reason = f"max_plies = {bound} is a guess, and games that are longer are cut off: (max_plies=...) sets another"
@@ -311,20 +320,25 @@ def _declare(made: type[AzgGame], calls: Calls, bound: int, is_certain: bool, gi
 
 
 def _proven_symmetries(made: type[AzgGame], start: AzgGame, trial: Trial) -> tuple[Symmetry, ...]:
-    """Return the symmetries of getSymmetries that `trial` proves; warn of moves that do not belong to their board."""
+    """Return the symmetries of getSymmetries that `trial` proves; warn if moves do not belong to their board."""
     calls = made._calls
-    proposed = list(proposed_symmetries(made.azg_name, calls, made._channels, calls.shows_mover + calls.shows_ply))
+    proposed = list(proposed_symmetries(made.azg_name, calls, made._channels, _added_planes(calls)))
     with calls.tried():
         proven = trial.proven(proposed)
     kept = {each.actions.tobytes() for each in proven}
     seen = start.observe().ravel()
-    if any(
-        each.actions.tobytes() not in kept
-        and (each.actions != np.arange(made.num_actions)).any()
-        and np.array_equal(seen[each.planes], seen)
-        for each in proposed
-    ):
-        log.warning(
-            "%s: getSymmetries returns a board and moves that do not belong together; it is not used", made.azg_name
-        )
+    for each in proposed:
+        is_refuted = each.actions.tobytes() not in kept
+        moves_actions = (each.actions != np.arange(made.num_actions)).any()
+        keeps_board = np.array_equal(seen[each.planes], seen)
+        if is_refuted and moves_actions and keeps_board:
+            log.warning(
+                "%s: getSymmetries returns a board and moves that do not belong together; it is not used", made.azg_name
+            )
+            break
     return proven
+
+
+def _added_planes(calls: Calls) -> int:
+    """Return the number of planes for the player to move and for the number of plies."""
+    return int(calls.shows_mover) + int(calls.shows_ply)

@@ -25,7 +25,7 @@ from plyzero.rules.game import Outcome
 from plyzero.rules.user_errors import with_location
 
 CALL_SECONDS = 15.0
-"""The processor time that a call may take while a game is tried, which does not depend on the load of the machine."""
+"""Longest processor time of a call in a trial, in seconds; it does not depend on the load of the machine."""
 
 NUMBA: Final = os.sep + os.path.join("numba", "core", "")
 """A part of the paths of Numba's compiler."""
@@ -44,11 +44,11 @@ OLD_NAMES: Final = {
     "sometrue": np.any,
     "row_stack": np.vstack,
 }
-"""Names that NumPy also had when many of these games were written."""
+"""Removed names of NumPy that many of these games use."""
 
 
 def restore_old_numpy() -> None:
-    """Give NumPy the names back that it had when most of these games were written, such as `np.int`."""
+    """Define the removed names of NumPy that many of these games use, such as `np.int`."""
     for name, meaning in OLD_NAMES.items():
         if name not in vars(np):
             setattr(np, name, meaning)
@@ -65,26 +65,30 @@ class NeverEndsError(BaseException):
 class Calls:
     """A game of alpha-zero-general with players 0 and 1, boards that no call changes, and results as outcomes.
 
-    A method that fails raises its own error, one whose answer cannot be used BadAnswerError.
+    A method that fails raises its own error; a wrong answer raises BadAnswerError.
 
-    sides:        their numbers of the two players.
+    sides:        the numbers of the two players in the game.
     num_actions:  the number of actions.
-    as_in_search: whether moves are played on the canonical board, as their search does, and not as in their Arena.
-    shows_mover:  whether the canonical board leaves open who is to move.
-    shows_ply:    whether a plane shows the number of plies, which boards with a class of their own may count.
+    as_in_search: whether moves are played on the canonical board, as in their search, not as in their Arena.
+    shows_mover:  whether a plane shows the player to move, because the canonical board does not.
+    shows_ply:    whether a plane shows the number of plies, because boards with a class of their own may count them.
     """
 
     def __init__(self, game: Any, planes: Callable[[Any], Any] | None) -> None:
-        """Ask the game for what is the same in every position. Raises ValueError if plyzero cannot play it."""
+        """Ask the game for the facts that are equal in all positions. Raises ValueError if plyzero cannot play it."""
         self.game = game
         self.lock = threading.RLock()  # some games keep their board in the object
-        self.called, self.has_limit = "", False
-        self.as_in_search = self.shows_mover = False
+        self.called = ""  # the method that was called last
+        self.has_limit = False
+        self.as_in_search = False
+        self.shows_mover = False
         self.sides = (0, 1) if hasattr(game, "getNumberOfPlayers") else (1, -1)
         self.display = getattr(game, "display", None) or getattr(sys.modules[type(game).__module__], "display", None)
         with self.tried():
-            if self.sides == (0, 1) and (players := int(self.call("getNumberOfPlayers"))) != 2:
-                raise BadAnswerError(f"it is for {players} players, not for two")
+            if self.sides == (0, 1):
+                players = int(self.call("getNumberOfPlayers"))
+                if players != 2:
+                    raise BadAnswerError(f"it is for {players} players, not for two")
             size = self.call("getBoardSize") if hasattr(game, "getBoardSize") else ()
             self.view = View(game, planes, tuple(map(int, size)) if np.shape(size) == (2,) else ())
             self.num_actions = _integer(self.call("getActionSize"), "getActionSize", "the number of actions")
@@ -94,7 +98,7 @@ class Calls:
             self.shapes = [part.shape for part in self.view.channels(self.canonical(self.start, 0), "getCanonicalForm")]
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Return what a method of the game returns."""
+        """Return the answer of a method of the game."""
         with self.lock:
             self.called = method
             if not self.has_limit:
@@ -106,17 +110,18 @@ class Calls:
                 signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
     def text(self, board: Any) -> str:
-        """Return what their `display` prints, without colours; without such a function, the text of the board."""
+        """Return the output of their `display`, without colours; without such a function, the text of the board."""
         printed = io.StringIO()
         if self.display:
             with self.lock, contextlib.redirect_stdout(printed), contextlib.suppress(Exception):
                 self.display(copied(board))
-        if text := re.sub(r"\x1b\[[0-9;]*m", "", printed.getvalue()).strip("\n"):
+        text = re.sub(r"\x1b\[[0-9;]*m", "", printed.getvalue()).strip("\n")
+        if text:
             return text
         return str(board if has_text(board) else self.content(board))
 
     def initial_board(self, seed: int = 0) -> Any:
-        """Return their initial board, as it is where their random numbers begin with `seed`."""
+        """Return their initial board, with random numbers from `seed`."""
         with self.lock, _seeded(seed):
             return copied(self.call("getInitBoard"))
 
@@ -136,7 +141,7 @@ class Calls:
         return found
 
     def content(self, board: Any, method: str = "getNextState") -> Hashable:
-        """Return a key of all that a board, which `method` has returned, holds: of an object stringRepresentation."""
+        """Return a key of the content of a board, the answer of `method`; for an object, stringRepresentation."""
         if isinstance(board, np.ndarray) and board.dtype.kind != "O":
             return board.tobytes()
         if not self.view.is_object(board):
@@ -170,7 +175,7 @@ class Calls:
                 raise BadAnswerError(f"getNextState returns the next player {shown(side)}, {expected}") from None
 
     def outcome(self, board: Any, player: int) -> Outcome | None:
-        """Return the outcome, asked for `player`."""
+        """Return the outcome, by the answer of getGameEnded for `player`."""
         answer = self.call("getGameEnded", copied(board), self.sides[player])
         try:
             lead = float(answer) if np.ndim(answer) == 0 else _lead(np.asarray(answer, float), player)
@@ -189,7 +194,7 @@ class Calls:
 
     @contextlib.contextmanager
     def tried(self, moves: list[int] | None = None) -> Iterator[None]:
-        """Turn an error of the game into a ValueError with the method and the moves before it; None: no move matters.
+        """Turn an error of the game into a ValueError with the method, and the moves before it unless they are None.
 
         A call that does not return within CALL_SECONDS is such an error.
         """
@@ -202,7 +207,8 @@ class Calls:
                 f"{self.called} has not returned after {CALL_SECONDS:g} seconds{_after(moves)}: does it loop for ever?"
             ) from None
         except BadAnswerError as error:
-            raise ValueError(f"{error}{f' ({_after(moves).strip()})' if moves else ''}") from error
+            where = f" ({_after(moves).strip()})" if moves else ""
+            raise ValueError(f"{error}{where}") from error
         except Exception as error:
             raise ValueError(f"{self.called} raises {with_location(error)}{_after(moves)}") from error
         finally:
@@ -210,10 +216,12 @@ class Calls:
 
 
 def _lead(results: Part, player: int) -> float:
-    """Return by how much the result of `player` is better, of one or of both players; NaN if they are more."""
+    """Return the lead of `player` in results for one or for both players; NaN for more of them."""
     if results.shape == (2,):
         return float(results[player] - results[1 - player])
-    return float(results[0]) if results.shape == (1,) else math.nan
+    if results.shape == (1,):
+        return float(results[0])
+    return math.nan
 
 
 def _after(moves: list[int] | None) -> str:
@@ -223,9 +231,11 @@ def _after(moves: list[int] | None) -> str:
 
 
 def shown_moves(moves: list[int]) -> str:
-    """Return the first moves, and dots if there are more."""
-    first = " ".join(map(str, moves[:20]))
-    return f"{first} ..." if len(moves) > 20 else first
+    """Return the first 20 moves, and dots if there are more."""
+    names = [str(move) for move in moves[:20]]
+    if len(moves) > 20:
+        names.append("...")
+    return " ".join(names)
 
 
 def _integer(answer: Any, method: str, what: str) -> int:
@@ -240,10 +250,12 @@ def _integer(answer: Any, method: str, what: str) -> int:
 
 @contextlib.contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Let the generators that games draw with begin with `seed` in this block: Python's, NumPy's and those of Numba."""
+    """Seed the random generators of Python, NumPy and Numba in this block; restore their states afterwards."""
     numba: Any = sys.modules.get("numba._helperlib")
     pointers = [numba.rnd_get_np_state_ptr(), numba.rnd_get_py_state_ptr()] if numba else []
-    before = random.getstate(), np.random.get_state(), [numba.rnd_get_state(each) for each in pointers]
+    state_of_python = random.getstate()
+    state_of_numpy = np.random.get_state()
+    states_of_numba = [numba.rnd_get_state(each) for each in pointers]
     random.seed(seed)
     np.random.seed(seed)
     for pointer in pointers:
@@ -251,19 +263,19 @@ def _seeded(seed: int) -> Iterator[None]:
     try:
         yield
     finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])
-        for pointer, state in zip(pointers, before[2], strict=True):
+        random.setstate(state_of_python)
+        np.random.set_state(state_of_numpy)
+        for pointer, state in zip(pointers, states_of_numba, strict=True):
             numba.rnd_set_state(pointer, state)
 
 
 def _begin_limit() -> None:
-    """Let a call be ended after CALL_SECONDS, and again after each further second, if something has caught that."""
+    """End a call after CALL_SECONDS, and again after each further second, in case the game catches the error."""
     signal.setitimer(signal.ITIMER_VIRTUAL, CALL_SECONDS, 1)
 
 
 def _end_call(number: int, frame: FrameType | None) -> None:
-    """End the call, unless Numba compiles the game's code there, which may take long and ends."""
+    """End the call, unless Numba is compiling the game's code: that may take long, but it ends."""
     inner = frame
     while inner is not None:
         if NUMBA in inner.f_code.co_filename:
@@ -275,7 +287,7 @@ def _end_call(number: int, frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def _limited() -> Iterator[bool]:
-    """Let a timer end a call in this block by NeverEndsError; yield whether there is one: in the main thread alone."""
+    """End a call in this block by NeverEndsError when a timer expires; yield True if it can: in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield False
         return

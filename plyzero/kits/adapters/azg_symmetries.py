@@ -1,4 +1,4 @@
-"""The symmetries that getSymmetries shows when it is given a board of numbered squares and a numbered policy."""
+"""The symmetries of getSymmetries, found by its images of a board of numbered squares and of a numbered policy."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ Array = NDArray[np.intp]
 log = logging.getLogger(__name__)
 
 LARGEST: Final = {"b": 2, "i1": 127, "u1": 255, "f2": 2048, "i2": 1 << 15, "u2": 1 << 15}
-"""The number of different numbers that the squares of a board can have, by its type; more in others."""
+"""Type of a board -> how many different numbers its squares can have; in other types there are enough."""
 
 LETTER: Final = 0x4E00
-"""The first of the letters that are numbers on a board of texts; they have no capitals."""
+"""The first letter of those that represent numbers on a board of texts; they have no capitals."""
 
 
 def proposed_symmetries(name: str, calls: Calls, channels: Sequence[Channel], added: int) -> Iterator[Symmetry]:
-    """Yield the symmetries that getSymmetries shows. Where it fails, a warning says how, and there are none.
+    """Yield the symmetries of getSymmetries. If it fails, log a warning with the reason, and yield none.
 
-    added: the planes behind those of `channels`, which stay as they are.
+    added: number of planes after those of `channels`; they have one number at all squares.
     """
     if calls.view.is_object(calls.start) or calls.view.planes:
         return
     try:
         with calls.tried():
             images = _images(calls, lambda board, policy: _ask(calls, board, policy))
-    except ValueError as error:  # it is written for boards, and may not like this one; the search does not need it
+    except ValueError as error:  # it may refuse such a board; the search can do without symmetries
         log.warning("%s: training goes on without symmetries: %s, when it is given a board of numbers", name, error)
         return
     numbers = _images(calls, lambda board, policy: [(board, policy)])[0][0]
@@ -50,19 +50,22 @@ def proposed_symmetries(name: str, calls: Calls, channels: Sequence[Channel], ad
 
 def _ask(calls: Calls, board: Any, policy: NDArray[Any]) -> list[Any]:
     takes_valid = len(inspect.signature(calls.game.getSymmetries).parameters) > 2
-    # Those of a real position: compiled code writes where it likes if it is asked for moves that no position allows.
-    extra = (np.isin(policy, calls.legal(calls.canonical(calls.start, 0))),) if takes_valid else ()
-    return list(calls.call("getSymmetries", board, policy, *extra))
+    if not takes_valid:
+        return list(calls.call("getSymmetries", board, policy))
+    # The moves of a real position: with others, compiled code may write outside of its arrays.
+    legal = calls.legal(calls.canonical(calls.start, 0))
+    return list(calls.call("getSymmetries", board, policy, np.isin(policy, legal)))
 
 
 def _images(calls: Calls, ask: Callable[[Any, NDArray[Any]], list[Any]]) -> list[tuple[Array, Array]]:
-    """Return the images that `ask` returns of a numbered board and of a numbered policy.
+    """Return the images that `ask` returns for a numbered board and a numbered policy.
 
-    Squares have the numbers from 1 on, and 0 where channels are filled up. A board of a small type is numbered in
-    several passes, each with one digit of the numbers.
+    Squares have the numbers from 1 on, and 0 in the padding of channels. A board of a small type is numbered in several
+    passes, each with one digit of the numbers.
     """
     parts = calls.view.parts(calls.start, "getInitBoard")
-    count, base = sum(part.size for part in parts), min(map(_base, parts))
+    count = sum(part.size for part in parts)
+    base = min(_base(part) for part in parts)
     found: list[tuple[Array, Array]] = []
     factor = 1
     while factor <= count:
@@ -88,6 +91,7 @@ def _as_numbers(part: Part) -> Array:
 
 
 def _base(part: Part) -> int:
+    """Return how many different numbers a square of a part can have."""
     kind = part.dtype.kind
     if kind == "U":
         return 10_000
@@ -96,7 +100,7 @@ def _base(part: Part) -> int:
 
 
 def _numbered(board: Any, factor: int, base: int) -> Any:
-    """Return a board like `board` with a digit of the number of each square: 1, 2, ... through all parts."""
+    """Return a board like `board` whose squares have a digit of their number: 1, 2, ... through all parts."""
     counter = itertools.count(1)
 
     def numbered(part: Any) -> Any:
@@ -118,9 +122,9 @@ def _numbered(board: Any, factor: int, base: int) -> Any:
 
 
 def _sources(numbers: Array, image: Array) -> Array | None:
-    """Return which square of the same channel each square of the image comes from; None if it is not of the channel.
+    """Return for each square of the image its source in the same channel; None if it comes from another channel.
 
-    numbers, image: `[channels, squares]`. A channel with one number at every square is sent to such a one.
+    numbers, image: `[channels, squares]`. A channel with one number at all squares must stay unchanged.
     """
     sources = np.empty_like(image)
     stay = np.arange(image.shape[1])
@@ -140,8 +144,10 @@ def _sources(numbers: Array, image: Array) -> Array | None:
 
 
 def _planes(sources: Array, channels: Sequence[Channel], added: int) -> Array:
-    """Return the sources of all numbers of the observation; those of the `added` planes are themselves."""
+    """Return the source of each number of the observation; the numbers of the `added` planes stay."""
     size = sources.shape[1]
-    of_planes = [source for source, channel in zip(sources, channels, strict=True) for _ in range(channel.planes)]
-    of_planes += [np.arange(size) for _ in range(added)]
-    return np.concatenate([source + size * plane for plane, source in enumerate(of_planes)]).astype(np.intp)
+    by_plane: list[Array] = []
+    for source, channel in zip(sources, channels, strict=True):
+        by_plane += [source for _ in range(channel.planes)]
+    by_plane += [np.arange(size) for _ in range(added)]
+    return np.concatenate([source + size * plane for plane, source in enumerate(by_plane)]).astype(np.intp)

@@ -1,7 +1,8 @@
-"""The trial of a game of alpha-zero-general by random games: what its class does not say of planes and lengths."""
+"""The trial of a game of alpha-zero-general: random games show its planes and its length, which its class lacks."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from typing import Any, Final, NamedTuple
@@ -12,12 +13,22 @@ from plyzero.kits.adapters.azg_boards import BadAnswerError, Channel, as_texts, 
 from plyzero.kits.adapters.azg_calls import Calls, shown_moves
 from plyzero.rules.game import Outcome
 
+# The version of a game depends on these numbers.
+
 TRIAL_GAMES: Final = 8
-MAX_BEGINNINGS: Final = 4  # different initial boards, such as one for each player who may begin; more are shuffled
-SETUPS: Final = 64  # initial boards of a game that shuffles, of which a roll draws one
-LONGEST_TRIAL: Final = 2000  # plies after which a game is cut off
-LEAST_BOUND: Final = 512  # plies, where nothing bounds the length of a game
-"""The trial of a game when it is loaded. Its version depends on these."""
+"""Number of random games."""
+
+MAX_BEGINNINGS: Final = 4
+"""A game with more different initial boards shuffles them; with fewer, each may be for a player who begins."""
+
+SETUPS: Final = 64
+"""Number of initial boards that are tried in a game that shuffles; a roll chooses one of them."""
+
+LONGEST_TRIAL: Final = 2000
+"""Number of plies after which a random game is cut off."""
+
+LEAST_BOUND: Final = 512
+"""Smallest max_plies of a game whose length has no known bound."""
 
 
 class Move(NamedTuple):
@@ -31,9 +42,9 @@ class Move(NamedTuple):
 class Setups(NamedTuple):
     """The initial boards of a game.
 
-    boards:  those of which a roll draws one; only one if nothing is drawn.
+    boards:  the boards of which a roll chooses one; a single one if there is no roll.
     chances: their probabilities.
-    warning: a sentence about what is not as in their game; "" if nothing is.
+    warning: a sentence about the difference to their game; "" without a difference.
     """
 
     boards: list[Any]
@@ -42,7 +53,7 @@ class Setups(NamedTuple):
 
 
 def setups_of(calls: Calls) -> Setups:
-    """Return the initial boards. Raises ValueError if getInitBoard draws what no other process can draw again."""
+    """Return the initial boards. Raises ValueError if getInitBoard is random in a way that a seed does not fix."""
     with calls.tried():
         boards = [calls.initial_board(seed) for seed in range(2 * MAX_BEGINNINGS)]
         different = len({calls.content(board) for board in boards})
@@ -57,16 +68,18 @@ def setups_of(calls: Calls) -> Setups:
             warning = "getInitBoard returns different boards; every game begins with the same one"
             return Setups(boards[:1], [1.0], warning)
         boards += [calls.initial_board(seed) for seed in range(len(boards), SETUPS)]
-        counts = Counter(map(calls.content, boards))
-        drawn = {calls.content(board): board for board in boards}
-        warning = f"getInitBoard shuffles the board; every game begins with a roll of one of {len(drawn)} boards"
-        return Setups([*drawn.values()], [counts[content] / len(boards) for content in drawn], warning)
+        counts = Counter(calls.content(board) for board in boards)
+        by_content = {calls.content(board): board for board in boards}
+        chances = [counts[content] / len(boards) for content in by_content]
+        warning = f"getInitBoard shuffles the board; every game begins with a roll of one of {len(by_content)} boards"
+        return Setups(list(by_content.values()), chances, warning)
 
 
 def random_games(calls: Calls, setups: list[Any], limit: int) -> list[list[Move]]:
-    """Return random games, always the same, as their Arena plays them.
+    """Return random games, always the same, played as in their Arena.
 
-    limit: plies after which a game is cut off; 0 = such a game is an error.
+    limit: number of plies after which a game is cut off; 0 = an error after LONGEST_TRIAL plies.
+
     Raises ValueError if a move is random, a position has no legal move, or a game does not end.
     """
     rng = np.random.default_rng(0)
@@ -88,8 +101,10 @@ def _random_game(calls: Calls, board: Any, limit: int, rng: np.random.Generator)
                     "games off"
                 )
             actions.append(int(rng.choice(legal)))
-            moves.append(Move(board, player, actions[-1]))
-            reached, again = (calls.play(*moves[-1]) for _ in range(2))
+            move = Move(board, player, actions[-1])
+            moves.append(move)
+            reached = calls.play(*move)
+            again = calls.play(*move)
             if reached[1] != again[1] or calls.content(reached[0]) != calls.content(again[0]):
                 raise BadAnswerError(
                     "getNextState returns different boards for the same move, as with dice: write such a game as a "
@@ -104,19 +119,23 @@ def _random_game(calls: Calls, board: Any, limit: int, rng: np.random.Generator)
 
 
 def compare(calls: Calls, games: list[list[Move]]) -> str:
-    """Find out whether moves are played as in their Arena, and whether the canonical board shows who is to move.
+    """Set `as_in_search` and `shows_mover` of `calls`: on which board moves are played, and whether it shows the mover.
 
-    Their Arena plays moves on the real board, their search on the canonical one. Where the results differ, the one is
-    right whose results are those of two opponents. Return a sentence that names the first such moves, "" if none.
+    Their Arena plays moves on the board, their search on the canonical board. If the results differ, the one is right
+    whose results are those of two opponents. Return a sentence with the first moves after which they differ, "" if
+    they never do.
     """
     ends = [calls.play(*game[-1]) for game in games]
-    differs = [
-        [move.action for move in game[:ply]]
-        for game, end in zip(games, ends, strict=True)
-        for ply, (board, player) in enumerate([*(move[:2] for move in game), end])
-        if calls.outcome(board, player) != turned(calls.outcome(calls.canonical(board, player), 0), player)
-    ]
-    calls.as_in_search = bool(differs) and any(calls.outcome(board, 0) != calls.outcome(board, 1) for board, _ in ends)
+    differs: list[list[int]] = []
+    for game, end in zip(games, ends, strict=True):
+        boards = [(move.board, move.player) for move in game]
+        for ply, (board, player) in enumerate([*boards, end]):
+            on_board = calls.outcome(board, player)
+            on_canonical_board = turned(calls.outcome(calls.canonical(board, player), 0), player)
+            if on_board != on_canonical_board:
+                differs.append([move.action for move in game[:ply]])
+    results_differ = any(calls.outcome(board, 0) != calls.outcome(board, 1) for board, _ in ends) if differs else False
+    calls.as_in_search = results_differ
     calls.shows_mover = _is_unturned(calls, games) or (bool(differs) and not calls.as_in_search)
     if not differs:
         return ""
@@ -128,39 +147,44 @@ def compare(calls: Calls, games: list[list[Move]]) -> str:
 
 
 def _is_unturned(calls: Calls, games: list[list[Move]]) -> bool:
-    """Return whether the canonical board is the same for both players; some games refuse whoever is not to move."""
+    """Return whether the canonical board is the same for both players; False if the game refuses one of them."""
     try:
-        return all(
-            calls.content(calls.canonical(move.board, 0)) == calls.content(calls.canonical(move.board, 1))
-            for game in games
-            for move in game
-        )
+        for move in itertools.chain.from_iterable(games):
+            first, second = (calls.content(calls.canonical(move.board, player)) for player in (0, 1))
+            if first != second:
+                return False
     except Exception:
         return False
+    return True
 
 
 def turned(outcome: Outcome | None, player: int) -> Outcome | None:
-    """Return an `outcome` in which 0 is `player`, with the players as they are."""
-    return outcome if outcome is None or outcome.winner is None else Outcome(outcome.winner ^ player)
+    """Return an `outcome` in which 0 means `player` with the usual numbers of the players."""
+    if outcome is None or outcome.winner is None:
+        return outcome
+    return Outcome(outcome.winner ^ player)
 
 
 def channels_of(calls: Calls, games: list[list[Move]]) -> tuple[Channel, ...]:
-    """Return how to show each channel of the canonical board."""
+    """Return the planes of each channel of the canonical board."""
     boards = [[calls.channels(calls.canonical(move.board, move.player)) for move in game] for game in games]
     movers = [[move.player for move in game] for game in games]
-    return tuple(
-        channel_of([[board[number] for board in game] for game in boards], movers)
-        for number in range(len(calls.shapes))
-    )
+    channels = []
+    for number in range(len(calls.shapes)):
+        boards_of_channel = [[board[number] for board in game] for game in boards]
+        channels.append(channel_of(boards_of_channel, movers))
+    return tuple(channels)
 
 
 def longest_game(calls: Calls, games: list[list[Move]]) -> tuple[int, bool]:
     """Return a bound on the plies of a game, and whether it follows from the board.
 
-    It does where two moves always leave fewer free squares. Otherwise good games may be far longer than random ones.
+    It does if two moves always leave fewer free squares. Otherwise good games may be far longer than random ones.
     """
     filled = [[_filled(calls, move) for move in game] for game in games]
-    grows = [later > earlier for game in filled for earlier, later in zip(game, game[2:], strict=False)]
+    grows: list[bool] = []
+    for numbers in filled:
+        grows += [later > earlier for earlier, later in zip(numbers, numbers[2:], strict=False)]
     if all(grows) and len(grows) >= TRIAL_GAMES:
         squares = sum(math.prod(shape) for shape in calls.shapes)
         return 2 * (squares - filled[0][0]), True
@@ -168,10 +192,13 @@ def longest_game(calls: Calls, games: list[list[Move]]) -> tuple[int, bool]:
 
 
 def _filled(calls: Calls, move: Move) -> int:
-    """Return how many squares are not empty before a move: not 0 or, of texts, not the commonest at the start."""
-    board, start = (calls.channels(calls.canonical(*each)) for each in (move[:2], (calls.start, 0)))
+    """Return the number of filled squares before a move. Empty: 0, or the most frequent text of the initial board."""
+    board = calls.channels(calls.canonical(move.board, move.player))
+    start = calls.channels(calls.canonical(calls.start, 0))
     count = 0
     for part, initial in zip(board, start, strict=True):
-        empty = Counter(as_texts(initial).ravel().tolist()).most_common(1)[0][0] if part.dtype.kind == "U" else 0
+        empty: object = 0
+        if part.dtype.kind == "U":
+            empty = Counter(as_texts(initial).ravel().tolist()).most_common(1)[0][0]
         count += int(np.count_nonzero(part != empty))
     return count

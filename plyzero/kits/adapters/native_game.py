@@ -1,7 +1,8 @@
 """Native games: rules in C, C++, Rust or any language that makes a shared library, as plyzero.h declares them.
 
-The search calls each function through a line of compiled code, under a name that follows from the content of the
-library. The linker finds its address, so code on disk holds none. All else calls it by ctypes, between guard bytes.
+The search calls each function through a line of compiled code, under a name that depends on the content of the library.
+The linker finds its address, so code on disk has no addresses. All other calls are by ctypes, with guard bytes around
+the arrays.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import platform
 import select
 import signal
 import sys
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -33,22 +33,25 @@ from plyzero.errors import UserError, plain
 from plyzero.rules.compiled_game import RULE_NAMES, SIGNATURES, ForeignGame, Rules, kernel, no_chances, no_score
 from plyzero.rules.machine_code import Function, digest_of, keep_rule
 
-Library = Any  # a ctypes.CDLL, with the digest of its file
-GUARD: Final = 1024  # bytes on either side of an array, which show whether a function writes outside of it
+Library = Any
+"""A ctypes.CDLL, with the digest of its file."""
+
+GUARD: Final = 1024
+"""Number of bytes on either side of an array that show whether a function writes outside of it."""
+
 NAME_BYTES: Final = 64
 NUMBER_BYTES: Final = 8
 CLEAN, NOT_CLEAN = 101, 102  # exit codes of the child process of `tried`
 CALL_SECONDS: Final = 10.0
-"""Time in which a function must return to `tried`, in seconds."""
+"""Seconds in which a function must return in `tried`."""
 
 _call: Final = mmap.mmap(-1, 1 << 24)
-"""The last checked call, which the parent of a child process reads: its number, 0 once it has returned, its name, and
-its state."""
+"""The last checked call, for the parent of a child process: its number, 0 once it has returned, its name, its state."""
 
 _calls: Final = itertools.count(1)
 _LIBC: Final[Any] = ctypes.CDLL(None)
-_guards: Final = itertools.cycle([bytes([byte] * GUARD) for byte in range(1, 252)])  # equal ones rarely meet the same
-_games: list[str] = []  # games whose libraries may end this process; empty once it ends by itself
+_guards: Final = itertools.cycle([bytes([byte] * GUARD) for byte in range(1, 252)])  # calls with equal arrays differ
+_games: list[str] = []  # native games of this process; empty once it ends by itself
 _loaded: dict[Path, Library] = {}
 _tried: set[tuple[Library, int]] = set()
 
@@ -60,7 +63,7 @@ class NativeGame(ForeignGame):
     """
 
     library: str | Path
-    """The path of the library, from the folder of the file that defines the class."""
+    """The path of the library, relative to the folder of the file that defines the class."""
 
     def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
         if own := [name for name in RULE_NAMES if name in vars(cls)]:
@@ -70,7 +73,8 @@ class NativeGame(ForeignGame):
     def __init__(self) -> None:
         super().__init__()
         start = functools.partial(_checked, self.load(), "start", self.state)
-        if (tried := (self.load(), len(self.state))) not in _tried:
+        tried = (self.load(), len(self.state))
+        if tried not in _tried:
             self.tried(lambda checked: bool(start()))
             _tried.add(tried)
             _report_ends(f"{type(self).__module__}:{type(self).__qualname__}")
@@ -99,28 +103,28 @@ class NativeGame(ForeignGame):
         return self.as_plain_python().rules if is_interpreted else _compile_calls(self.load())
 
     def as_plain_python(self) -> Self:
-        """Return the same position with rules that raise IndexError where a function writes outside of its arrays."""
+        """Return the same position with rules that raise IndexError if a function writes outside of its arrays."""
         position = self.with_state(self.state)
-        checked = functools.partial(_checked, self.load())
-        position.rules = Rules(*(functools.partial(checked, name) for name in RULE_NAMES[1:]))  # type: ignore[arg-type]
+        checked = [functools.partial(_checked, self.load(), name) for name in RULE_NAMES[1:]]
+        position.rules = Rules(*checked)  # type: ignore[arg-type]
         return position
 
     with_bounds_checked = as_plain_python
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in vars(self).items() if name != "rules"}  # addresses in this process
+        return {name: value for name, value in vars(self).items() if name != "rules"}  # rules belong to this process
 
     def tried(self, is_clean: Callable[[Any], bool]) -> bool:
-        """Return what `is_clean` of this position with checked rules returns in a child process; False if it raises.
+        """Return the result of `is_clean` in a child process, for this position with checked rules; False if it raises.
 
-        Raises UserError with the function that has ended the process, or has not returned in CALL_SECONDS, if one has.
+        Raises UserError if a function has ended the process, or has not returned in CALL_SECONDS.
         """
         _call[:NUMBER_BYTES] = bytes(NUMBER_BYTES)
         ended, ends = os.pipe()
         if not (child := os.fork()):
             try:
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
-                faulthandler.disable()  # the parent says what has happened
+                faulthandler.disable()  # the parent reports the fault
                 _games.clear()
                 os._exit(CLEAN if is_clean(self.as_plain_python()) else NOT_CLEAN)
             finally:
@@ -146,18 +150,18 @@ class NativeGame(ForeignGame):
 
 
 def _report_ends(game: str) -> None:
-    """Let faults in C write where they happened, and exit() in C, which looks like a good end, be a failure."""
+    """Make faults in C report where they happened, and make exit() in C, which looks like a success, a failure."""
     if not faulthandler.is_enabled():
         with suppress(OSError, RuntimeError, AttributeError):  # there is no standard error
             faulthandler.enable(all_threads=False)
     if not _games:
         atexit.register(_forget_ends)
-        _LIBC.__cxa_atexit(_end_by_exit, None, _end_by_exit)  # its third argument is whom `__cxa_finalize` is for
+        _LIBC.__cxa_atexit(_end_by_exit, None, _end_by_exit)  # the third argument identifies it in `__cxa_finalize`
     _games.append(game)
 
 
 def _forget_ends() -> None:
-    """End that before the interpreter ends, which could not call the function any more."""
+    """Undo `_report_ends` before the interpreter ends, since C could not call the Python function after that."""
     _games.clear()
     _LIBC.__cxa_finalize(_end_by_exit)
 
@@ -166,22 +170,24 @@ def _forget_ends() -> None:
 def _end_by_exit(_: object) -> None:
     """End this process, which is about to be ended by exit() in C, with a sentence and exit code 1."""
     if _games:
-        _LIBC.fflush(None)  # shows what C has printed
+        _LIBC.fflush(None)  # write the output that C has buffered
         said = "code in C has called exit(), which has ended the process; plyzero check {} says which function does"
         print(f"plyzero: {said.format(_games[-1])}", file=sys.stderr, flush=True)
         os._exit(1)
 
 
 def _wait_for_end(ended: int) -> bool:
-    """Wait until a child process closes its end of the pipe `ended`; return False once it is stuck in a checked call.
+    """Wait until a child process closes its end of the pipe `ended`; return False if it is stuck in a checked call.
 
-    Looks at the call are counted instead of time, because a suspended process makes none.
+    The looks at a call are counted, not its time: while this process is suspended, it makes no looks.
     """
-    looks: Counter[bytes] = Counter()
+    last = b""
+    looks = 0
     while not select.select([ended], [], [], CALL_SECONDS / 20)[0]:
         number = _call[:NUMBER_BYTES]
-        looks = Counter({number: looks[number] + 1})
-        if any(number) and looks[number] > 20:
+        looks = looks + 1 if number == last else 1
+        last = number
+        if any(number) and looks > 20:
             return False
     return True
 
@@ -192,7 +198,7 @@ def _load(path: Path, status: tuple[int, ...]) -> Library:
     digest = digest_of(path.read_bytes())
     library: Library = _loaded.setdefault(path, ctypes.CDLL(str(path)))
     library.digest = getattr(library, "digest", digest)
-    if library.digest != digest:  # the system returns the old one
+    if library.digest != digest:  # the system still returns the old library
         raise UserError(f"{path} has been built again since this process loaded it: start the process again")
     return library
 
@@ -214,7 +220,7 @@ def _compile_calls(library: Library) -> Rules:
                 "play": lambda s, action: call(s.ctypes, action),
             }
             rule = rules.get(name, lambda s, array: call(s.ctypes, array.ctypes))
-        dispatcher: Any = kernel(nogil=True, no_cfunc_wrapper=True)(rule)  # other threads go on if it hangs
+        dispatcher: Any = kernel(nogil=True, no_cfunc_wrapper=True)(rule)  # so that other threads go on if it hangs
         keep_rule(dispatcher, rule, symbol, "nogil").compile(signature)
         dispatcher.disable_compile()
         return dispatcher
@@ -223,19 +229,20 @@ def _compile_calls(library: Library) -> Rules:
 
 
 def _checked(library: Library, name: str, state: NDArray[np.uint8], argument: Any = None) -> float | None:
-    """Call a function on copies of its arrays, which lie between guard bytes, and return its result.
+    """Call a function on copies of its arrays between guard bytes, and return its result.
 
-    The guards differ from call to call, so a function that reads them answers differently when it is called again.
-    Raises IndexError if it writes there.
+    The guards differ from call to call, so the results of a function that reads them differ between two calls. Raises
+    IndexError if it writes there.
     """
     function = getattr(library, f"plyzero_{name}", None)
-    numbers = [int(argument)] if name == "play" else []
     if function is None:  # chances, without dice
         return None
+    numbers = [int(argument)] if name == "play" else []
     function.restype = ctypes.c_double if name == "score" else ctypes.c_int
     call = f"plyzero_{name}({numbers[0] if numbers else ''})"
     arrays = [state] if numbers or argument is None else [state, argument]
-    before, guard = [array.tobytes() for array in arrays], next(_guards)
+    before = [array.tobytes() for array in arrays]
+    guard = next(_guards)
     number = next(_calls).to_bytes(NUMBER_BYTES, "little")
     noted = (number + call.encode().ljust(NAME_BYTES, b"\0") + before[0])[: len(_call)]
     _call[: len(noted)] = noted
@@ -247,7 +254,8 @@ def _checked(library: Library, name: str, state: NDArray[np.uint8], argument: An
         after = bytes(box[GUARD:-GUARD])
         if not box.startswith(guard) or not box.endswith(guard):
             what = {"legal": "mask", "observe": "planes"}.get(name, "weights") if i else "the state"
-            at = next(at for at, both in enumerate(zip(box, guard + after + guard, strict=True)) if len({*both}) > 1)
+            expected = guard + after + guard
+            at = next(at for at in range(len(box)) if box[at] != expected[at])
             raise IndexError(f"{call} writes to byte {at - GUARD} of {what}, which has bytes 0 to {len(after) - 1}")
         if after != before[i]:
             arrays[i].reshape(-1).view(np.uint8)[:] = np.frombuffer(after, np.uint8)

@@ -24,12 +24,14 @@ from plyzero.rules.game import Game, Outcome
 from plyzero.rules.symmetry import Symmetry
 from plyzero.rules.trial import play_trial
 
-MAX_CHANCES: Final = 1 << 13  # different rolls
-MAX_INTEGER: Final = 10_000  # in a parameter: OpenSpiel may crash or never return with larger or negative ones
-"""The limits of a game."""
+MAX_CHANCES: Final = 1 << 13
+"""Largest number of different rolls of a game."""
+
+MAX_INTEGER: Final = 10_000
+"""Largest integer parameter of a game: with larger or negative ones OpenSpiel may crash or never return."""
 
 CLUTTER: Final = re.compile(r"^chance outcome \d+ |^\d+ - |\(roll: (\d+)\)")
-"""Parts of names that are removed, except for the digits of the roll: numbers of rolls and actions."""
+"""Parts of names that are removed, except for the digits of a roll: numbers of rolls and actions."""
 
 GameType: Final = pyspiel.GameType
 TERMINAL: Final = int(pyspiel.PlayerId.TERMINAL)
@@ -38,7 +40,7 @@ T = TypeVar("T")
 
 
 class Observer(Protocol):
-    """OpenSpiel's observer: it writes a position, as a player sees it, into its tensor."""
+    """OpenSpiel's observer, which writes a position from the point of view of a player into its tensor."""
 
     tensor: NDArray[np.float32]
 
@@ -48,12 +50,12 @@ class Observer(Protocol):
 class _View(NamedTuple):
     """The view of the positions of a game.
 
-    parameters:  of the game, for copies of a position.
-    lock:        held while a position is in the tensor.
-    first:       OpenSpiel's number of player 0, who moves first unless that is rolled.
-    numbers:     what the second player sees, as sources in the tensor; None if the tensor is not turned.
-    actions:     OpenSpiel's actions by those of the second player; None if they are the same.
-    added:       the planes behind the tensor, which show the course of the game.
+    parameters:  the parameters of the game, for copies of a position.
+    lock:        held while the tensor of the observer is used.
+    first:       OpenSpiel's number of player 0, who moves first unless a roll decides that.
+    numbers:     for the second player, the source in the tensor of each number; None if the tensor is not turned.
+    actions:     for the second player, OpenSpiel's action of each action; None if they are the same.
+    added:       the planes after the tensor, which show the course of the game.
     shows_mover: whether the last plane shows the player to move.
     """
 
@@ -70,8 +72,8 @@ class _View(NamedTuple):
 class OpenSpielGame(Game):
     """A position of a game of OpenSpiel.
 
-    Each game is a subclass, which `game_class` makes, and of that with its parameters, whose attributes are then those
-    of the class: a position has no more of its own than its state, since one is made at every simulation.
+    Each game has a subclass, made by `game_class`, and in this one for its parameters. All facts about the game are
+    attributes of the class: a position has only its state, since one is made at every simulation.
     """
 
     is_adapted = True
@@ -98,10 +100,10 @@ class OpenSpielGame(Game):
     def _at(cls, state: pyspiel.State) -> Self:
         """Return the position of this game whose state in OpenSpiel is `state`."""
         position = object.__new__(cls)
-        position._state = state
         player = state.current_player()
+        position._state = state
         position._is_over = player == TERMINAL
-        position.to_play = player ^ cls._view.first if player >= 0 else 0  # 0 where chance moves: rolls are not turned
+        position.to_play = player ^ cls._view.first if player >= 0 else 0  # 0 if chance moves: rolls are not turned
         return position
 
     def legal_actions(self) -> list[int]:
@@ -109,7 +111,7 @@ class OpenSpielGame(Game):
             return []
         legal: list[int] = self._state.legal_actions()
         if self.to_play and self._view.actions:
-            return sorted(map(self._view.actions.__getitem__, legal))
+            return sorted(self._view.actions[action] for action in legal)
         return legal
 
     def chances(self) -> Sequence[float]:
@@ -122,7 +124,8 @@ class OpenSpielGame(Game):
 
     def play(self, action: int) -> Self:
         after = self._at(self._state.child(self._in_openspiel(action)))
-        past, added = self._past, self._view.added
+        past = self._past
+        added = self._view.added
         if self._state.is_chance_node():
             after._past = past._replace(roll=action)
         elif any(added):
@@ -138,25 +141,30 @@ class OpenSpielGame(Game):
     def outcome(self) -> Outcome | None:
         if not self._is_over:
             return None
-        first, second = self._state.returns()[:: -1 if self._view.first else 1]
-        return Outcome(None if first == second else int(first < second))
+        returns = self._state.returns()
+        first, second = returns[self._view.first], returns[1 - self._view.first]
+        if first == second:
+            return Outcome(None)
+        return Outcome(0 if first > second else 1)
 
     def observe(self) -> NDArray[np.float32]:
-        view, shape, tensor = self._view, self.observation_shape, self._tensor()
-        size, squares = tensor.size, shape[1] * shape[2]
+        view = self._view
+        tensor = self._tensor()
+        size = tensor.size
+        squares = self.observation_shape[1] * self.observation_shape[2]
         if self.to_play and view.numbers is not None:
             tensor = tensor[view.numbers]
-        behind = view.added.numbers(self._past, self.to_play, self.max_plies)
+        added = view.added.numbers(self._past, self.to_play, self.max_plies)
         if view.shows_mover:
-            behind.append(self.to_play)
-        if behind:
-            tensor = np.append(tensor, np.repeat(np.array(behind, np.float32), squares))
-        if view.added.square and behind[0]:
+            added.append(float(self.to_play))
+        if added:
+            tensor = np.append(tensor, np.repeat(np.array(added, np.float32), squares))
+        if view.added.square and added[0]:
             tensor[size : size + squares] = np.arange(squares) == self._past.action
-        return tensor.reshape(shape)
+        return tensor.reshape(self.observation_shape)
 
     def _tensor(self) -> NDArray[np.float32]:
-        """Return OpenSpiel's tensor as the player to move sees it, flat, as an array of its own."""
+        """Return a copy of OpenSpiel's tensor, flat, from the point of view of the player to move."""
         with self._view.lock:
             self._view.observer.set_from(self._state, self.to_play ^ self._view.first)
             return self._view.observer.tensor.copy()
@@ -168,17 +176,19 @@ class OpenSpielGame(Game):
     def _names(self) -> dict[int, str]:
         """The name of each legal action, or roll, without a first word that all have in common: in go, the colour.
 
-        Names that differ in case only, as in chess, end with the action's number.
+        Names that differ only in case, as in chess, end with the action's number.
         """
         player = self._state.current_player()
-        words = {
-            action: CLUTTER.sub(r"\1", self._state.action_to_string(player, self._in_openspiel(action))).split()
-            for action in self.legal_actions()
-        }
-        shared = len({each[0] for each in words.values() if each}) == 1 and all(
-            len(each) > 1 for each in words.values()
+        words: dict[int, list[str]] = {}
+        for action in self.legal_actions():
+            text = self._state.action_to_string(player, self._in_openspiel(action))
+            words[action] = CLUTTER.sub(r"\1", text).split()
+        has_shared_word = (
+            all(len(each) > 1 for each in words.values()) and len({each[0] for each in words.values()}) == 1
         )
-        names = {action: "_".join(each[shared:]) or str(action) for action, each in words.items()}
+        if has_shared_word:
+            words = {action: each[1:] for action, each in words.items()}
+        names = {action: "_".join(each) or str(action) for action, each in words.items()}
         count = Counter(name.lower() for name in names.values())
         return {action: name if count[name.lower()] == 1 else f"{name}/{action}" for action, name in names.items()}
 
@@ -193,7 +203,7 @@ class OpenSpielGame(Game):
 
     def __str__(self) -> str:
         text = str(self._state)
-        if "\n" not in text and hasattr(self._state, "debug_string"):  # in chess, str() is one line without a board
+        if "\n" not in text and hasattr(self._state, "debug_string"):  # in chess, str() is a line without the board
             text = self._state.debug_string()
         return re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip()  # some games have colours
 
@@ -202,16 +212,16 @@ class OpenSpielGame(Game):
 
 
 def _replay(name: str, parameters: dict[str, object], history: Sequence[int]) -> OpenSpielGame:
-    """Return the position after the actions `history`, as OpenSpiel numbers them: what copies are made of."""
+    """Return the position after the actions `history`, in OpenSpiel's numbers; copies are made by it."""
     position = game_class(name)(**parameters)
     for action in history:
-        position = position.play_unchecked(position._in_openspiel(action))  # this map is its own inverse
+        position = position.play_unchecked(position._in_openspiel(action))  # `_in_openspiel` is its own inverse
     return position
 
 
 @functools.cache
 def game_class(name: str) -> type[OpenSpielGame]:
-    """Return the class of the game that OpenSpiel calls `name`. Its keyword arguments are OpenSpiel's parameters.
+    """Return the class of OpenSpiel's game `name`. Its keyword arguments are OpenSpiel's parameters.
 
     Raises UserError with the closest names if there is no such game, and with the reason if plyzero cannot play it.
     """
@@ -228,7 +238,7 @@ def game_class(name: str) -> type[OpenSpielGame]:
 
 
 def playable_games() -> dict[str, dict[str, object]]:
-    """Return the parameters, with their defaults, of every game that plyzero can play, by its name in OpenSpiel."""
+    """Return name in OpenSpiel -> parameters with their defaults, for every game that plyzero can play."""
     return {
         each.short_name: dict(sorted(each.parameter_specification.items()))
         for each in pyspiel.registered_games()
@@ -237,15 +247,15 @@ def playable_games() -> dict[str, dict[str, object]]:
 
 
 def _obstacle(found: pyspiel.GameType, players: int | None = None) -> str:
-    """Return why plyzero cannot play a game of the GameType `found`, or "".
+    """Return the reason why plyzero cannot play a game of the GameType `found`, "" if it can.
 
-    players: their number, if it is known; otherwise two, if the game allows it.
+    players: number of players; None = two, if the game allows it.
     """
     if players is None:
         players = min(max(found.min_num_players, 2), found.max_num_players)
     holds = {
         "it needs a file or another game, which cannot be given here": found.default_loadable,
-        f"it is for {players} player{'s' * (players > 1)}, not for two": players == 2,
+        f"it is for {'1 player' if players == 1 else f'{players} players'}, not for two": players == 2,
         "the players move at the same time": found.dynamics == GameType.Dynamics.SEQUENTIAL,
         "it has hidden information": found.information == GameType.Information.PERFECT_INFORMATION,
         "it does not give the probabilities of its rolls": found.chance_mode != GameType.ChanceMode.SAMPLED_STOCHASTIC,
@@ -266,7 +276,8 @@ def _initial_position(cls: type[OpenSpielGame], given: tuple[tuple[str, object],
     if reason := _obstacle(game.get_type(), game.num_players()):
         raise ValueError(reason)
     for key, value in given:
-        if (actual := game.get_parameters().get(key, value)) != value:  # a default that depends on other parameters
+        actual = game.get_parameters().get(key, value)
+        if actual != value:  # a default that depends on other parameters
             raise ValueError(f"{key}={value!r} is taken for not given, and then {key} is {actual!r} here")
     shape = views.board_shape(cls.spiel_name, game.observation_tensor_shape())
     num_actions = game.num_distinct_actions()
@@ -275,14 +286,15 @@ def _initial_position(cls: type[OpenSpielGame], given: tuple[tuple[str, object],
     state = _ask(game.new_initial_state)
     if state.is_terminal():
         raise ValueError("it is over before the first move")
-    num_chances = game.max_chance_outcomes()  # 0 or less where OpenSpiel's count of them overflows
-    if not state.is_chance_node() <= num_chances <= MAX_CHANCES:
+    num_chances = game.max_chance_outcomes()  # 0 or less if OpenSpiel's count overflows
+    least = 1 if state.is_chance_node() else 0
+    if not least <= num_chances <= MAX_CHANCES:
         raise ValueError(f"expected at most {MAX_CHANCES} different rolls, got {max(num_chances, 0) or 'far more'}")
     return _ask(lambda: _try_out(cls, parameters, state, shape))
 
 
 def _ask(call: Callable[[], T]) -> T:
-    """Return what `call` returns. Raises ValueError with OpenSpiel's reason, which OpenSpiel has also printed."""
+    """Return the result of `call`. Raises ValueError with OpenSpiel's reason, which OpenSpiel has also printed."""
     try:
         return call()
     except Exception as error:
@@ -293,16 +305,20 @@ def _ask(call: Callable[[], T]) -> T:
 def _try_out(
     cls: type[OpenSpielGame], parameters: dict[str, object], state: pyspiel.State, shape: tuple[int, int, int]
 ) -> OpenSpielGame:
-    """Return the initial position, with what random games show of the game. It is the same in every process."""
-    game, name = state.get_game(), cls.spiel_name
-    observer, num_actions = make_observation(game), game.num_distinct_actions()
+    """Return the initial position, after a trial by random games. It is the same in every process."""
+    game = state.get_game()
+    name = cls.spiel_name
+    observer = make_observation(game)
+    num_actions = game.num_distinct_actions()
     is_alike = _is_alike_for_both(state, observer)
     numbers, actions = views.turned(name, shape, num_actions) if is_alike else (None, None)
     shows_mover = numbers is None and (is_alike or name not in views.MOVER_SEES)
     num_chances: int = game.max_chance_outcomes()
     added = views.ADDED.get(name, views.Added())
-    count = len(added.numbers(views.Past(), 0, 1)) + (1 if shows_mover else 0)
-    observation_shape = (shape[0] + count, *shape[1:])
+    planes = shape[0] + len(added.numbers(views.Past(), 0, 1))
+    if shows_mover:
+        planes += 1
+    observation_shape = (planes, *shape[1:])
     is_cut = game.max_game_length() > 1024
     first = _first_player(state)
     waived = {}
@@ -319,7 +335,7 @@ def _try_out(
         "num_actions": num_actions,
         "num_chances": num_chances,
         "observation_shape": observation_shape,
-        "max_plies": min(game.max_game_length(), 1000),  # the trial's; the version of a game depends on it
+        "max_plies": min(game.max_game_length(), 1000),  # for the trial; the version of a game depends on it
     }
     if not num_chances:
         constants["chances"] = Game.chances
@@ -328,7 +344,7 @@ def _try_out(
     found = {
         "_symmetries": trial.proven(views.proposed_symmetries(name, observation_shape, num_actions)),
         "observation_dtype": np.bool_ if trial.has_binary_observations() else np.float32,
-        # Self-play reserves memory for it. For chess the bound is 17,695 plies, which no game comes near.
+        # Self-play reserves memory for max_plies. In chess the bound is 17,695 plies; real games are far shorter.
         "max_plies": 512 if is_cut else game.max_game_length(),
         "version": trial.checksum(),  # another release of OpenSpiel may number actions or show positions differently
     }
@@ -338,7 +354,7 @@ def _try_out(
 
 
 def _first_player(state: pyspiel.State) -> int:
-    """Return OpenSpiel's number of the player who moves first. If rolls come before, each is the first possible one."""
+    """Return OpenSpiel's number of the player who moves first; if there are rolls before, after the first of each."""
     for _ in range(MAX_ROLLS):
         if state.is_chance_node():
             state = state.child(state.legal_actions()[0])

@@ -15,12 +15,12 @@ Array = NDArray[np.intp]
 
 
 class Turn(NamedTuple):
-    """The view of the second player, in which own and the opponent's pieces change places.
+    """The view of the second player, in which the pieces of both players are exchanged.
 
     planes: the order of the planes.
-    board:  turns `[..., rows, columns]`; applied twice it changes nothing.
-    kinds:  the order of the actions at a square, whose numbers are `square * len(kinds) + kind`; () if the actions are
-            not turned.
+    board:  a function that turns `[..., rows, columns]`, and is its own inverse.
+    kinds:  the order of the actions at a square; the number of an action is `square * len(kinds) + kind`. () if the
+            actions are not turned.
     """
 
     planes: Sequence[int]
@@ -46,31 +46,40 @@ TURNS: Final = {
     "mnk": Turn((0, 2, 1)),
     "tic_tac_toe": Turn((0, 2, 1)),
 }
-"""Games whose tensor is the same for both players. In chess OpenSpiel's actions are turned already."""
+"""Games with the same tensor for both players. In chess OpenSpiel's actions are turned already."""
 
 MOVER_SEES: Final = frozenset({"clobber", "havannah", "othello", "pentago", "y"})
-"""Games whose tensor is that of the player to move, and whose rules are the same for both players."""
+"""Games with a tensor for the player to move, and with the same rules for both players."""
 
 
 class Past(NamedTuple):
-    """The course of a game: its plies, the last one, the plies at the last capture, and the last roll."""
+    """The course of a game so far.
+
+    plies:    number of plies.
+    mover:    the player who made the last move, or -1.
+    action:   this move, in the numbers of that player, or -1.
+    captured: number of plies at the last capture.
+    material: a sum that every capture changes; None if it is not known.
+    roll:     the last roll, or -1.
+    """
 
     plies: int = 0
-    mover: int = -1  # who made the last move
-    action: int = -1  # in that player's numbers
+    mover: int = -1
+    action: int = -1
     captured: int = 0
-    material: float | None = None  # a sum that every capture changes
+    material: float | None = None
     roll: int = -1
 
 
 class Added(NamedTuple):
-    """Planes behind a tensor, each of one number, which show of the course of a game what the tensor leaves out.
+    """Planes after a tensor that show the part of a game's course that the tensor leaves out; each has one number.
 
-    again:    whether the player to move has also made the last move, and `square`: only at that action's square.
-    plies:    the plies, as a share of max_plies.
-    captures: the plies since the last capture, as a share of the 40 that checkers allows: the number of the last planes
-              of the tensor whose sum changes with every capture. 0 = no such plane.
-    rolls:    the number of planes for the last roll, whose plane is 1.
+    again:    whether there is a plane that is 1 if the player to move has also made the last move.
+    square:   whether that plane is 1 only at the square of that move.
+    plies:    whether there is a plane with the number of plies, as a share of max_plies.
+    captures: number of planes at the end of the tensor whose sum changes with every capture. If it is not 0, there is a
+              plane with the plies since the last capture, as a share of the 40 that checkers allows.
+    rolls:    number of planes for the last roll; the plane of the roll is 1.
     """
 
     again: bool = False
@@ -88,7 +97,9 @@ class Added(NamedTuple):
             found.append(past.plies / max_plies)
         if self.captures:
             found.append((past.plies - past.captured) / 40)
-        return found + [float(roll == past.roll) for roll in range(self.rolls)]
+        for roll in range(self.rolls):
+            found.append(float(roll == past.roll))
+        return found
 
 
 ADDED: Final = {
@@ -101,7 +112,7 @@ ADDED: Final = {
     "pig": Added(plies=True),
     "xiangqi": Added(plies=True),
 }
-"""The games whose rules depend on what these planes show."""
+"""Games whose rules depend on the content of these planes."""
 
 OMITTED: Final = {
     "banqi": "which player has which colour",
@@ -109,13 +120,15 @@ OMITTED: Final = {
     "hive": "which of two equal pieces is which",
     "quoridor": "the walls",
 }
-"""The parts of other games that their tensors leave out."""
+"""Other games -> the part of a position that the tensor leaves out."""
 
 
 def board_shape(name: str, shape: Sequence[int]) -> tuple[int, int, int]:
     """Return the shape of a tensor of OpenSpiel's as (planes, rows, columns); without a board (n, 1, 1)."""
-    if len(shape) == 2 and (side := math.isqrt(shape[1])) ** 2 == shape[1]:
-        return shape[0], side, side
+    if len(shape) == 2:
+        side = math.isqrt(shape[1])
+        if side**2 == shape[1]:
+            return shape[0], side, side
     if len(shape) != 3:
         return math.prod(shape), 1, 1
     planes, rows, columns = shape
@@ -123,32 +136,36 @@ def board_shape(name: str, shape: Sequence[int]) -> tuple[int, int, int]:
 
 
 def turned(name: str, shape: tuple[int, int, int], num_actions: int) -> tuple[Array | None, list[int] | None]:
-    """Return how the second player sees a game whose tensor is the same for both players.
+    """Return the view of the second player of a game with the same tensor for both players.
 
-    Two permutations, each its own inverse: the source of each number of the tensor, and of each action. None where
-    nothing is turned; both are None if nothing is known for a tensor of this shape.
+    It is two permutations, each its own inverse: the source of each number of the tensor, and of each action. The
+    second is None if actions are not turned; both are None if the game is unknown, or has another shape here.
     """
     planes, rows, columns = shape
     turn = TURNS.get(name)
     if turn is None or len(turn.planes) != planes:
         return None, None
-    numbers = turn.board(np.arange(math.prod(shape)).reshape(shape)[list(turn.planes)])
-    at_squares = rows * columns * len(turn.kinds)
-    if numbers.shape != shape or at_squares > num_actions:
+    numbers = np.arange(math.prod(shape)).reshape(shape)
+    numbers = turn.board(numbers[list(turn.planes)])
+    num_at_squares = rows * columns * len(turn.kinds)
+    if numbers.shape != shape or num_at_squares > num_actions:
         return None, None
     if not turn.kinds:
         return numbers.ravel(), None
-    kinds = np.moveaxis(np.arange(at_squares).reshape(rows, columns, -1), -1, 0)[list(turn.kinds)]
-    return numbers.ravel(), [*np.moveaxis(turn.board(kinds), 0, -1).ravel().tolist(), *range(at_squares, num_actions)]
+    by_kind = np.moveaxis(np.arange(num_at_squares).reshape(rows, columns, -1), -1, 0)
+    by_kind = turn.board(by_kind[list(turn.kinds)])
+    at_squares = np.moveaxis(by_kind, 0, -1).ravel().tolist()
+    others = range(num_at_squares, num_actions)
+    return numbers.ravel(), [*at_squares, *others]
 
 
 def proposed_symmetries(name: str, shape: tuple[int, int, int], num_actions: int) -> list[Symmetry]:
-    """Return symmetries that a game with this board and number of actions may have; a trial has to prove them."""
+    """Return possible symmetries of a game with this board and number of actions, which a trial has to prove."""
     _, rows, columns = shape
     squares = rows * columns
     if rows == columns > 1 and squares <= num_actions <= squares + 1:
         proposed = list(turns_and_mirrors(shape, non_board_actions=num_actions - squares))
-        order = (0, 2, 1, 3, 4, 5, 7, 6, 8)  # the planes after a half turn: in hex they name the sides of the board
+        order = (0, 2, 1, 3, 4, 5, 7, 6, 8)  # the planes of hex after a half turn: some are for the sides of the board
         if name == "hex" and len(order) == shape[0]:
             half_turn = proposed[1]
             proposed.append(Symmetry(half_turn.planes.reshape(shape)[list(order)].ravel(), half_turn.actions))

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from plyzero.errors import UserError, plain
+from plyzero.kits.cluster.keeper import Keeper, Report, Role
 from plyzero.ops.failures import describe_log
-from plyzero.ops.keeper import Keeper, Report, Role
+from plyzero.ops.local_processes import STOP_SECONDS
 from plyzero.ops.processes import stop_on_signals
 from plyzero.ops.summary import summarize_files
-from plyzero.ops.supervisor import STOP_SECONDS, Messages, RunView
+from plyzero.ops.supervisor import Messages, Observer
 from plyzero.run.budget import read_done
 from plyzero.run.directory import Run
 

@@ -1,12 +1,12 @@
 """A plan as an Argo WorkflowTemplate: each task is a container with the same command, on a volume that all share.
 
 The parameters of the experiment are arguments of the workflow, `argo submit --from workflowtemplate/NAME -p steps=500`,
-and each workflow has a directory of its own. Those that decide which tasks there are, or what these need, cannot
-change; the first task fails with a sentence if one has. Argo and Kubernetes read some texts in a command themselves:
-`{{`, which is refused, and `$`, which is doubled.
+and each workflow has a directory of its own. Parameters that decide which tasks there are, or what these need, cannot
+change; the first task fails with a sentence if one has. Argo and Kubernetes interpret some texts in a command: `{{`,
+which is refused, and `$`, which is doubled.
 
 No task needs a token of the cluster. Argo's own container beside each task does, to report how the task ended, so the
-template leaves the service account as it is.
+template does not set a service account.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 """A name in Kubernetes."""
 
 MAX_NAME: Final = 57
-"""Largest number of characters of the template's name: Argo adds six for a workflow, and a label can have 63."""
+"""Longest name of a template, in characters: Argo adds six for a workflow, and a label can have 63."""
 
 DIRECTORY: Final = "/experiment"
 """The experiment's directory in the containers."""
@@ -39,10 +39,10 @@ ENTRYPOINT: Final = "experiment"
 """Name of the template that holds the graph."""
 
 ROOM: Final = 16
-"""Number of runs that a template has tasks for, unless it is printed with more: a submission says how many begin."""
+"""Number of runs for which a template has tasks, unless it is printed with more. A submission sets how many begin."""
 
 CHECK: Final = "arguments"
-"""Name of the first task, which fails if an argument is another than the template was made for."""
+"""Name of the first task, which fails if an argument differs from that of the template."""
 
 CHECK_SCRIPT: Final = """
 refuse() { echo "expected $1, got $2: print a template with -p $2"; exit 1; }
@@ -55,14 +55,14 @@ while [ $# -gt 0 ]; do
   shift 3
 done
 """
-"""Its arguments are three words for each argument that is compared: its name, its value and that of the template. The
-first three are of the number of runs, which may be any that the template has tasks for."""
+"""The script of the first task. It takes three words for each argument: its name, its value and that of the template.
+The first three are for the number of runs, which may be any number for which the template has tasks."""
 
 ARGUMENT: Final = "{{{{workflow.parameters.{}}}}}"
 """The form of an argument of the workflow in a template."""
 
 OUTDIR: Final = "outdir"
-"""The argument with the directory on the claim, in which each workflow has one of its own."""
+"""The argument with the directory on the claim; each workflow has a directory in it."""
 
 PLACE: Final = f"{ARGUMENT.format(OUTDIR)}/{{{{workflow.name}}}}"
 """The experiment's directory on the claim."""
@@ -82,10 +82,13 @@ COMPARISONS: Final = {
     "==": "{value} >= {bound} && {value} <= {bound}",
     "!=": "({value} > {bound} || {value} < {bound})",
 }
-"""Operator -> how Argo compares. Comparing sizes is an error if there is no number; == and != would compare texts."""
+"""Operator -> the comparison in Argo. `==` and `!=` would compare texts; `>=` and `<=` fail if there is no number."""
+
+ENDED: Final = ("Succeeded", "Failed", "Errored", "Skipped", "Omitted")
+"""The states in Argo of a task that has ended, in whatever way."""
 
 GO_NUMBER: Final = re.compile(r"[-+]?(0o[0-7_]+|[0-9._]+([eE][-+]?[0-9_]+)?)")
-"""Texts that the YAML parser of Argo may read as numbers; ours reads some of them, such as 1e3, as texts."""
+"""Texts that the YAML parser of Argo may read as numbers. Python's parser reads some of them, such as 1e3, as texts."""
 
 
 def workflow_template(
@@ -94,17 +97,16 @@ def workflow_template(
     """Return an experiment with these parameters as the YAML of an Argo WorkflowTemplate.
 
     It has a template for each kind of task and one for the graph. The words in which the tasks of a kind differ are
-    input parameters. The directory on the volume of the claim is `outdir`, an argument of the workflow that is `name`
-    by default, and in it one with the name of the workflow. If the runs are numbered, the argument with their number
-    can be up to ROOM, or the number here if that is larger. A task has as many cores as it asks for, so a training has
-    no more workers.
+    input parameters. On the volume of the claim, a workflow uses `outdir`/NAME OF THE WORKFLOW; `outdir` is an argument
+    of the workflow, by default `name`. If the runs are numbered, the argument with their number can be up to ROOM, or
+    the number here if that is larger. A task has as many cores as it asks for, so a training has no more workers.
 
     Raises UserError for names that Kubernetes or Argo cannot use, and for a command that Argo would change.
     """
     number = _number_of_runs(definition, parameters)
     most = parameters if number is None else {**parameters, number: _room(parameters[number])}
     for task in make_plan(definition, most).tasks:
-        for word in (*task.command, task.out):
+        for word in [*task.command, task.out]:
             if "{{" in word:
                 raise UserError(f"task {task.name}: Argo would read the braces in {shown(word)}; write it without {{{{")
     fixed = _shape(definition).union(definition.matrix.values()) - {number}
@@ -146,10 +148,10 @@ def workflow_template(
             run_as_user=USER,
             run_as_group=USER,
             fs_group=USER,
-            fs_group_change_policy="OnRootMismatch",  # not each file of the volume, at the start of each container
+            fs_group_change_policy="OnRootMismatch",  # otherwise each container changes every file of the volume
         ),
         arguments=[Parameter(name=each, value=text) for each, text in {**arguments, OUTDIR: name}.items()],
-        templates=[*templates],
+        templates=list(templates),
         volumes=[
             m.Volume(name="experiment", persistent_volume_claim=m.PersistentVolumeClaimVolumeSource(claim_name=claim)),
             m.Volume(name="tmp", empty_dir=m.EmptyDirVolumeSource()),
@@ -161,37 +163,45 @@ def workflow_template(
 def _values(plan: Plan) -> dict[str, list[str]]:
     """Return the values that conditions compare: kind of the task that writes them -> their names."""
     kinds = {task.name: task.kind for task in plan.tasks}
-    found: dict[str, dict[str, None]] = {}
-    for condition in (each for task in plan.tasks for each in task.conditions):
-        found.setdefault(kinds[condition.task], {})[condition.value] = None
-    return {kind: [*names] for kind, names in found.items()}
+    found: dict[str, list[str]] = {}
+    for task in plan.tasks:
+        for condition in task.conditions:
+            names = found.setdefault(kinds[condition.task], [])
+            if condition.value not in names:
+                names.append(condition.value)
+    return found
 
 
 def _shape(definition: Definition) -> set[str]:
     """Return the parameters that decide whether tasks run, where they write, and what they need."""
-    texts = [text for task in definition.tasks.values() for text in (task.when or "", task.out or "")]
-    found = {name for text in texts for _, name, _, _ in Formatter().parse(text) if name}
-    needed = (str(need) for task in definition.tasks.values() for need in (task.cpus, task.gpus))
-    return found.union(needed)
+    found: set[str] = set()
+    for task in definition.tasks.values():
+        for text in (task.when or "", task.out or ""):
+            found.update(name for _, name, _, _ in Formatter().parse(text) if name)
+        found.update((str(task.cpus), str(task.gpus)))
+    return found
 
 
 def _number_of_runs(definition: Definition, parameters: Mapping[str, Value]) -> str | None:
-    """Return the parameter with the number of runs, None if they are not just numbered or it decides anything else."""
-    names = [*definition.matrix.values()]
+    """Return the parameter that is only the number of runs; None if there is no such parameter."""
+    names = list(definition.matrix.values())
     if len(names) != 1 or isinstance(parameters[names[0]], list) or names[0] in _shape(definition):
         return None
     return names[0]
 
 
 def _room(runs: Value) -> Value:
-    """Return the number of runs that a template has tasks for."""
+    """Return the number of runs for which a template has tasks."""
     return max(runs, ROOM) if isinstance(runs, int) else runs
 
 
 def _inputs(tasks: Sequence[Task], *, has_values: bool) -> dict[str, list[str]]:
     """Return the input parameters of a kind of task: name -> its value for each task."""
-    columns = [[*words] for words in zip(*(_words(task) for task in tasks), strict=True)]
-    found = {f"word-{position}": words for position, words in enumerate(columns) if len({*words}) > 1}
+    columns = zip(*(_words(task) for task in tasks), strict=True)
+    found: dict[str, list[str]] = {}
+    for position, words in enumerate(columns):
+        if len(set(words)) > 1:
+            found[f"word-{position}"] = list(words)
     if has_values and len(tasks) > 1:
         found["out"] = [task.out for task in tasks]
     return found
@@ -202,14 +212,14 @@ def _words(task: Task) -> list[str]:
 
 
 def _escaped(word: str) -> str:
-    """Return a word as Kubernetes must find it to start the command itself."""
+    """Return a word in the form in which Kubernetes leaves it unchanged."""
     return word.replace("$", "$$")  # $(NAME) is a variable to Kubernetes, and $$ is one $
 
 
 def _check(number: str | None, runs: int, compared: Mapping[str, str], *, image: str) -> Container:
     """Return the first task.
 
-    number:   the argument with the number of runs, None if they are not just numbered.
+    number:   the argument that is only the number of runs, None if there is no such argument.
     runs:     the largest number of runs.
     compared: arguments that cannot change -> their values.
     """
@@ -231,10 +241,10 @@ def _check(number: str | None, runs: int, compared: Mapping[str, str], *, image:
 def _container(
     task: Task, kind: str, inputs: Mapping[str, Sequence[str]], values: Sequence[str], *, image: str
 ) -> Container:
-    words = [
-        f"{{{{inputs.parameters.word-{position}}}}}" if f"word-{position}" in inputs else word
-        for position, word in enumerate(_words(task))
-    ]
+    words = _words(task)
+    for position in range(len(words)):
+        if f"word-{position}" in inputs:
+            words[position] = f"{{{{inputs.parameters.word-{position}}}}}"
     out = "{{inputs.parameters.out}}" if "out" in inputs else task.out
     return Container(
         name=kind,
@@ -250,7 +260,7 @@ def _container(
         env=[m.EnvVar(name="PYTHONPATH", value="/games")],  # modules of games in the image
         resources=Resources(
             cpu_request=task.cpus,
-            cpu_limit=task.cpus,  # which is how many cores a program in the container finds
+            cpu_limit=task.cpus,  # the number of cores that a program in the container finds
             memory_request=f"{task.memory_mb}Mi" if task.memory_mb else None,
             gpus=task.gpus or None,
         ),
@@ -260,7 +270,7 @@ def _container(
             m.VolumeMount(name="experiment", mount_path=DIRECTORY, sub_path=PLACE),
             m.VolumeMount(name="tmp", mount_path="/tmp"),
         ],
-        # Always: also if its pod was killed or its node was lost.
+        # Always: also if the pod was killed or the node was lost.
         retry_strategy=RetryStrategy(limit=task.retries, retry_policy="Always") if task.retries else None,
         active_deadline_seconds=None if task.timeout is None else math.ceil(task.timeout),
     )
@@ -269,20 +279,18 @@ def _container(
 def _dag_task(
     task: Task, kind: str, arguments: Mapping[str, str], names: Mapping[str, str], *, fewer: Sequence[str]
 ) -> m.DAGTask:
-    ended = ("Succeeded", "Failed", "Errored", "Skipped", "Omitted")  # in whatever way
-    depends = [
-        *(() if task.needs else (f"{CHECK}.Succeeded",)),
-        *(f"{names[each]}.Succeeded" for each in task.needs),
-        *(f"({' || '.join(f'{names[each]}.{state}' for state in ended)})" for each in task.after),
-    ]
+    depends = [f"{names[each]}.Succeeded" for each in task.needs] or [f"{CHECK}.Succeeded"]
+    for each in task.after:
+        ended = [f"{names[each]}.{state}" for state in ENDED]
+        depends.append(f"({' || '.join(ended)})")
+    conditions = [*fewer, *(_comparison(each, names) for each in task.conditions)]
+    parameters = [m.Parameter(name=each, value=word) for each, word in arguments.items()]
     return m.DAGTask(
         name=names[task.name],
         template=kind,
-        arguments=m.Arguments(parameters=[m.Parameter(name=each, value=word) for each, word in arguments.items()])
-        if arguments
-        else None,
+        arguments=m.Arguments(parameters=parameters) if parameters else None,
         depends=" && ".join(depends),
-        when=" && ".join((*fewer, *(_comparison(each, names) for each in task.conditions))) or None,
+        when=" && ".join(conditions) or None,
     )
 
 
@@ -295,5 +303,6 @@ def _comparison(condition: Condition, names: Mapping[str, str]) -> str:
 def _yaml(content: Mapping[str, object]) -> str:
     """Return YAML in which all texts that Argo could read as numbers have quotes."""
     dumper: Any = type("Dumper", (yaml.SafeDumper,), {})
-    dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(f"(?:{GO_NUMBER.pattern})$"), [*"+-.0123456789"])
+    first_letters = list("+-.0123456789")
+    dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(f"(?:{GO_NUMBER.pattern})$"), first_letters)
     return str(yaml.dump(content, Dumper=dumper, sort_keys=False, width=120))

@@ -20,8 +20,16 @@ if TYPE_CHECKING:
     from plyzero.kits.experiments.plan import Plan
 
 MODULES: Final = {
-    **{name: name for name in ("train", "evaluate", "examples", "compare", "average", "effects", "index")},
-    **dict.fromkeys(("train-plots", "eval-plots", "average-plots"), "pictures"),
+    "train": "train",
+    "evaluate": "evaluate",
+    "examples": "examples",
+    "compare": "compare",
+    "average": "average",
+    "effects": "effects",
+    "index": "index",
+    "train-plots": "pictures",
+    "eval-plots": "pictures",
+    "average-plots": "pictures",
 }
 """Built-in task -> its module in plyzero.kits.experiments.tasks."""
 
@@ -32,7 +40,9 @@ PACKAGES: Final = {
     "compare": ("onnxruntime", "matplotlib"),
     "average": ("scipy",),
     "effects": ("scipy",),
-    **dict.fromkeys(("train-plots", "eval-plots", "average-plots"), ("matplotlib",)),
+    "train-plots": ("matplotlib",),
+    "eval-plots": ("matplotlib",),
+    "average-plots": ("matplotlib",),
 }
 """Built-in task -> packages of extras that it needs."""
 
@@ -65,26 +75,33 @@ def parse_arguments(name: str, options: Sequence[str]) -> dict[str, Any]:
     """
     from plyzero.kits.experiments.definition import parse_options
 
-    kinds: dict[str, Value] = {"str": "", "int": 0, "float": 0.0, "bool": False, "Sequence[str]": []}
-    wanted = {
-        each.name: each
-        for each in inspect.signature(find_task(name)).parameters.values()
-        if each.kind is each.KEYWORD_ONLY and each.name != "report"
-    }
-    defaults = {key: kinds[each.annotation] for key, each in wanted.items()}
-    found: dict[str, object] = {**parse_options(f"the task {name}", defaults, options)}
-    found |= {key: _split(key, " ".join(value)) for key, value in found.items() if isinstance(value, list)}
-    missing = [key for key, each in wanted.items() if each.default is each.empty and key not in found]
+    empty_values: dict[str, Value] = {"str": "", "int": 0, "float": 0.0, "bool": False, "Sequence[str]": []}
+    types: dict[str, Value] = {}
+    arguments: dict[str, Any] = {}
+    missing = []
+    for each in inspect.signature(find_task(name)).parameters.values():
+        if each.kind is not each.KEYWORD_ONLY or each.name == "report":
+            continue
+        types[each.name] = empty_values[each.annotation]
+        if each.default is each.empty:
+            missing.append(each.name)
+        else:
+            arguments[each.name] = each.default
+    for key, value in parse_options(f"the task {name}", types, options).items():
+        arguments[key] = _split(key, " ".join(value)) if isinstance(value, list) else value
+    missing = [key for key in missing if key not in arguments]
     if missing:
         raise UserError(f"the task {name} needs {', '.join(f'-p {key}=...' for key in missing)}")
-    return {key: each.default for key, each in wanted.items() if key not in found} | found
+    return arguments
 
 
 def _builtin(plan: Plan) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name and the options of each built-in task."""
     for task in plan.tasks:
         if task.command[:3] == ("plyzero", "experiment", "task"):
-            name, *words = task.command[3:] or ("",)
-            yield name, [option for flag, option in itertools.pairwise(words) if flag == "-p"]
+            words = task.command[3:]
+            name = words[0] if words else ""
+            yield name, [option for flag, option in itertools.pairwise(words[1:]) if flag == "-p"]
 
 
 def _module(name: str) -> ModuleType:

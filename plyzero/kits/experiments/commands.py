@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from plyzero.kits.experiments.plan import Plan
 
 DEFAULT: Final = "train-and-compare"
-"""The experiment of a game that is named in place of an experiment."""
+"""The experiment that is run if a game is named instead of an experiment."""
 
 What = Annotated[
     str,
@@ -85,7 +85,9 @@ def run(
     slots = Slots(cpus or usable_cores(), _gpus(gpus))
     with open_experiment(out, plan, update=update) as experiment, TaskProgress(plan, out, stop) as progress:
         records = run_plan(
-            *(plan, out, experiment),
+            plan,
+            out,
+            experiment,
             slots=slots,
             environment=_environment(),
             stop=stop,
@@ -197,14 +199,16 @@ def _experiment(what: str, parameters: list[str] | None) -> tuple[Definition, di
     """Return the definition of an experiment, and its parameters."""
     from plyzero.kits.experiments.definition import parse_parameters, read_definition, shipped
 
-    options, files = list(parameters or ()), shipped()
+    options = list(parameters or ())
+    files = shipped()
     if what.endswith(".toml"):
         path = Path(what)
     elif what in files:
         path = files[what]
     else:
         find_game(what)
-        path, options = files[DEFAULT], [f"game={what}", *options]
+        path = files[DEFAULT]
+        options.insert(0, f"game={what}")
     definition = read_definition(path)
     values = parse_parameters(definition, options)
     if isinstance(game := values.get("game"), str):
@@ -213,27 +217,29 @@ def _experiment(what: str, parameters: list[str] | None) -> tuple[Definition, di
 
 
 def _gpus(number: int | None) -> list[str]:
-    """Return the GPUs to use; where there is none, slots for trainings."""
+    """Return the GPUs to use; without a GPU, slots for trainings."""
     from plyzero.kits.experiments.runner import NO_GPU
 
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    devices = [path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia[0-9]*")]
-    found = (
-        sorted(devices, key=int) if visible is None else [each.strip() for each in visible.split(",") if each.strip()]
-    )
-    slots = found or [f"{NO_GPU} {each}" for each in range(1 if number is None else number)]
+    if visible is None:
+        devices = [path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia[0-9]*")]
+        slots = sorted(devices, key=int)
+    else:
+        slots = [each.strip() for each in visible.split(",") if each.strip()]
+    if not slots:
+        slots = [f"{NO_GPU} {each}" for each in range(1 if number is None else number)]
     if number is not None and number > len(slots):
         raise UserError(f"expected at most {len(slots)} --gpus, the GPUs that are visible, got {number}")
     return slots if number is None else slots[:number]
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of tasks: this plyzero first, and the modules of the current directory are found."""
-    paths = {"PATH": str(Path(sys.executable).parent), "PYTHONPATH": os.getcwd()}
-    return {
-        **os.environ,
-        **{name: os.pathsep.join(filter(None, (first, os.environ.get(name)))) for name, first in paths.items()},
-    }
+    """Return the environment of tasks: they find this plyzero first, and the modules of the current directory."""
+    environment = dict(os.environ)
+    for name, first in (("PATH", str(Path(sys.executable).parent)), ("PYTHONPATH", os.getcwd())):
+        others = os.environ.get(name)
+        environment[name] = f"{first}{os.pathsep}{others}" if others else first
+    return environment
 
 
 def _summarize(plan: Plan, out: Path, records: Mapping[str, Record], started: bool) -> None:
@@ -253,15 +259,19 @@ def _summarize(plan: Plan, out: Path, records: Mapping[str, Record], started: bo
 def _rows_of(directory: Path, manifest: Manifest) -> list[dict[str, Any]]:
     from plyzero.kits.experiments.manifest import is_running, read_record
 
-    runs, rows = is_running(directory), []
+    has_runner = is_running(directory)
+    rows = []
     for each in manifest["tasks"]:
         record = read_record(directory, each["name"])
         state = "waiting" if record is None else record.state
+        if state == "running" and not has_runner:
+            state = "interrupted"
+        has_times = record is not None and record.began and record.ended
         rows.append(
             {
                 "task": each["name"],
-                "state": "interrupted" if state == "running" and not runs else state,
-                "seconds": None if record is None or not record.ended or not record.began else seconds_of(record),
+                "state": state,
+                "seconds": seconds_of(record) if record is not None and has_times else None,
                 "out": each["out"],
                 "exists": (directory / each["out"]).exists(),
                 "reason": "" if record is None else plain(record.reason, 400),
@@ -286,13 +296,16 @@ class TaskProgress:
     def __init__(self, plan: Plan, directory: Path, stop: threading.Event) -> None:
         from rich.live import Live
 
-        self._plan, self._directory, self._stop = plan, directory, stop
+        self._plan = plan
+        self._directory = directory
+        self._stop = stop
         self._console = make_console(stderr=True)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._records: Mapping[str, Record] = {}
         self._interval = 0.5 if self._console.is_terminal else LINE_SECONDS
         self._next = time.monotonic() + self._interval
-        self._was_stopping = self.started = False
+        self._was_stopping = False
+        self.started = False
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -304,7 +317,8 @@ class TaskProgress:
 
     def update(self, records: Mapping[str, Record]) -> None:
         """Show the records of the tasks that have begun."""
-        before, self._records = self._records, dict(records)
+        before = self._records
+        self._records = dict(records)
         for name, record in records.items():
             known = before.get(name)
             self.started = self.started or record.state == "running"
@@ -320,7 +334,8 @@ class TaskProgress:
             self._live.update(self._table(), refresh=True)
         else:
             for name, record in records.items():
-                if record.state == "running" and (doing := self._doing(name, record)):
+                doing = self._doing(name, record) if record.state == "running" else ""
+                if doing:
                     self._console.print(f"{name}, {seconds_of(record):.0f} s: {doing}")
 
     def _changed(self, name: str, record: Record, *, is_first: bool) -> None:
@@ -336,10 +351,10 @@ class TaskProgress:
         self._console.print(f"{name} {record.state}{took}{why}", style=COLOURS.get(record.state))
 
     def _table(self) -> Table:
-        """Return the table of tasks that are not done, titled with the number of those that ended."""
-        states = {
-            each.name: self._records[each.name].state if each.name in self._records else "" for each in self._plan.tasks
-        }
+        """Return the table of tasks that have not ended; its title has the number of those that have."""
+        states = {}
+        for each in self._plan.tasks:
+            states[each.name] = self._records[each.name].state if each.name in self._records else ""
         done = sum(state in ("done", "skipped") for state in states.values())
         table = make_table("task", "state", "time", "last line", title=f"{done} of {len(states)} tasks ended")
         waiting = [name for name, state in states.items() if not state]

@@ -1,4 +1,4 @@
-"""Definitions of experiments: what a TOML file says, its JSON schema, and values for its parameters."""
+"""Definitions of experiments: the content of a TOML file, its JSON schema, and values for its parameters."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Definition(_Table):
 
 
 def read_definition(path: Path) -> Definition:
-    """Return the definition in a TOML file. Raises UserError that names the wrong key, and the nearest known one."""
+    """Return the definition in a TOML file. Raises UserError with the wrong key, and the nearest known one."""
     try:
         found = tomllib.loads(read_text(path, "TOML", max_bytes=1 << 20))
     except tomllib.TOMLDecodeError as error:
@@ -98,8 +98,8 @@ def parse_parameters(definition: Definition, options: Iterable[str]) -> dict[str
 def parse_options(owner: str, defaults: Mapping[str, Value], options: Iterable[str]) -> dict[str, Value]:
     """Return the parameters in options such as runs=5. An option of a list adds a value to a new list.
 
-    Raises UserError for one that `owner` has not, with the nearest known one, and for a value of another type than that
-    of the default.
+    Raises UserError for a parameter that `owner` does not have, with the nearest known one, and for a value whose type
+    differs from that of the default.
     """
     changed: dict[str, Value] = {}
     for option in options:
@@ -125,7 +125,8 @@ def _parse_value(name: str, text: str, default: Value) -> Value:
             return int(text)
         if isinstance(default, float):
             wanted = "a number"
-            if not math.isfinite(value := float(text)):
+            value = float(text)
+            if not math.isfinite(value):
                 raise ValueError(text)
             return value
     except (ValueError, KeyError) as error:
@@ -134,7 +135,7 @@ def _parse_value(name: str, text: str, default: Value) -> Value:
 
 
 def text_of(value: Value) -> str:
-    """Return a value as a part of a command; the values of a list as a shell would have them."""
+    """Return a value as a part of a command; the values of a list are quoted for a shell."""
     if isinstance(value, list):
         return shlex.join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -142,7 +143,9 @@ def text_of(value: Value) -> str:
 
 def _describe(error: ValidationError) -> str:
     first = error.errors()[0]
-    *where, key = (str(part) for part in first["loc"] if part != "[key]")
+    location = [str(part) for part in first["loc"] if part != "[key]"]
+    where = location[:-1]
+    key = location[-1]
     place = f"[{'.'.join(where)}]" if where else "the file"
     if first["type"] == "extra_forbidden":
         known: Mapping[str, object] = TaskDefinition.model_fields if where else Definition.model_fields

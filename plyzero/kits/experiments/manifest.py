@@ -26,7 +26,10 @@ from plyzero.volume_errors import explain
 VERSION: Final = 1
 """Format version of experiment.json and of the files in state/; docs/formats.md lists the fields."""
 
-MANIFEST, LOCK, STATE, LOGS = "experiment.json", "experiment.lock", "state", "logs"
+MANIFEST: Final = "experiment.json"
+LOCK: Final = "experiment.lock"
+STATE: Final = "state"
+LOGS: Final = "logs"
 """Names in the directory of an experiment."""
 
 
@@ -35,11 +38,12 @@ class Record:
     """The state of a task.
 
     state:    running, done, failed, skipped (by a condition) or blocked (by a task that failed).
-    key:      what decides whether the task must run again: a digest of its command and of what it waited for.
+    key:      a digest of its command and of the tasks that it waited for; if it differs, the task must run again.
     id:       new for each attempt.
     reason:   why it failed, was skipped or is blocked, in words.
     attempts: how often it was started since it last succeeded.
-    began, ended: Unix seconds; of the last attempt.
+    began:    start of the last attempt, in Unix seconds.
+    ended:    its end, in Unix seconds.
     """
 
     state: str
@@ -68,17 +72,19 @@ class Manifest(TypedDict):
 def open_experiment(directory: Path, plan: Plan, *, update: bool = False) -> Iterator[str]:
     """Create or continue an experiment; no other process may run it meanwhile. Yield its id.
 
-    update: the parameters may differ from those of the calls before.
+    update: the parameters may differ from those of earlier calls.
 
-    Raises UserError if `directory` holds anything else, or an experiment with other parameters, or is in use.
+    Raises UserError if `directory` has other content, or an experiment with other parameters, or is in use.
     """
     _check(directory, plan, update=update)
     refusal = f"another process runs the experiment in {directory}; wait for it, or stop it first"
     with holding(directory / LOCK, refusal):
         before = read_manifest(directory)
         found = os.stat(directory)
-        place = [found.st_dev, found.st_ino]  # that of a copy differs: the processes of the original are not its own
-        identity = before["id"] if before and before.get("place") == place else uuid.uuid4().hex
+        place = [found.st_dev, found.st_ino]  # a copy has another place, and so gets another id
+        is_same = before is not None and before.get("place") == place
+        identity = before["id"] if before is not None and is_same else uuid.uuid4().hex
+        earlier_calls = before["calls"] if before is not None else []
         manifest: Manifest = {
             "version": VERSION,
             "id": identity,
@@ -87,20 +93,20 @@ def open_experiment(directory: Path, plan: Plan, *, update: bool = False) -> Ite
             "parameters": dict(plan.parameters),
             "runs": {run: dict(variables) for run, variables in plan.runs.items()},
             "tasks": [asdict(task) for task in plan.tasks],
-            "calls": [*(before["calls"] if before else ()), about_this_call()],
+            "calls": [*earlier_calls, about_this_call()],
         }
         _write(directory / MANIFEST, manifest)
         yield identity
 
 
 def read_manifest(directory: Path) -> Manifest | None:
-    """Return the manifest of an experiment, None if there is none. Raises UserError if it is none that we wrote."""
+    """Return the manifest of an experiment, None if there is none. Raises UserError if plyzero has not written it."""
     path = directory / MANIFEST
     try:
         found: Manifest = json.loads(read_file(path, max_bytes=1 << 26))
         if found["version"] != VERSION or not isinstance(found["id"], str):
             raise ValueError(found["version"])
-        [*found["parameters"], *found["calls"], *(task["name"] + task["out"] for task in found["tasks"])]
+        _check_fields(found)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -109,8 +115,16 @@ def read_manifest(directory: Path) -> Manifest | None:
     return found
 
 
+def _check_fields(found: Manifest) -> None:
+    """Raise an error if a manifest lacks what its readers use."""
+    list(found["parameters"])
+    list(found["calls"])
+    for task in found["tasks"]:
+        task["name"] + task["out"]
+
+
 def is_running(directory: Path) -> bool:
-    """Return whether a process runs the experiment; without locks on the volume it seems as if none does."""
+    """Return whether a process runs the experiment; always False if the volume has no locks."""
     if not (directory / LOCK).exists():
         return False
     held = lock(directory / LOCK, needed=False)
@@ -134,9 +148,9 @@ def about_this_call() -> dict[str, object]:
 
 
 def key_of(task: Task, records: Mapping[str, Record]) -> str:
-    """Return the digest that decides whether a task must run again, given the records of all that it waits for."""
+    """Return the digest that decides whether a task must run again, given the records of the tasks it waits for."""
     waited = {}
-    for name in (*task.needs, *task.after):
+    for name in [*task.needs, *task.after]:
         waited[name] = records[name].id if records[name].state == "done" else records[name].state
     content = [task.command, task.out, [condition.text for condition in task.conditions], waited]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
@@ -158,7 +172,7 @@ def write_record(directory: Path, task: str, record: Record) -> None:
 
 
 def log_file(directory: Path, task: str) -> Path:
-    """Return the file of a task's output on the screen."""
+    """Return the file with what a task has printed."""
     return directory / LOGS / f"{task}.log"
 
 
@@ -167,7 +181,7 @@ def _record_file(directory: Path, task: str) -> Path:
 
 
 def _check(directory: Path, plan: Plan, *, update: bool) -> None:
-    """Raise UserError if `directory` is neither empty nor holds this experiment with these parameters."""
+    """Raise UserError unless `directory` is empty, or has this experiment with these parameters."""
     found = read_manifest(directory)
     if found is None:
         names = os.listdir(directory) if directory.exists() else ()

@@ -36,9 +36,10 @@ MAX_RUNS: Final = 1000
 class Condition:
     """A comparison of a value that a task has written: a number in the file `values/NAME` of its output.
 
-    text:   the condition as people read it, with the numbers filled in.
-    task:   the name of the task in the plan.
-    file:   the value's file in the experiment's directory.
+    text:  the condition with the numbers filled in.
+    task:  the name of the task in the plan.
+    value: the name of the value.
+    file:  the value's file in the experiment's directory.
     """
 
     text: str
@@ -57,14 +58,14 @@ class Condition:
 class Task:
     """A task of a plan.
 
-    name:       `RUN/KIND`, or only its kind if it is of no run.
+    name:       `RUN/KIND`, or only its kind if it does not belong to a run.
     kind:       its name in the definition.
-    run:        the directory of its run; None if it is of no run.
+    run:        the directory of its run; None if it does not belong to a run.
     command:    the words of the command, which is started in the experiment's directory.
     out:        its output in that directory.
     needs:      names of tasks that must have succeeded.
     after:      names of tasks that must have ended, in whatever way; without those in `needs`.
-    conditions: without them it is left out, and so is what needs it.
+    conditions: if one does not hold, the task is left out, and so are the tasks that need it.
     timeout:    in seconds; None = no limit.
     """
 
@@ -86,7 +87,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Plan:
-    """The tasks of an experiment, each after all that it waits for.
+    """The tasks of an experiment, each after all tasks that it waits for.
 
     runs: directory of a run -> its variables.
     """
@@ -102,7 +103,8 @@ def make_plan(
 ) -> Plan:
     """Return the plan of an experiment with these parameters.
 
-    written: name of a parameter -> what commands have in place of its value.
+    written: name of a parameter -> the text that replaces its value in commands.
+
     Raises UserError for a task or variable that does not exist, with the nearest one, for a wrong condition, for
     outputs that overlap, and for a cycle.
     """
@@ -118,9 +120,11 @@ def make_plan(
 
 
 def renamed(names: Iterable[str], filler: str, form: str) -> dict[str, str]:
-    """Return each name with `filler` for all but small letters and digits.
+    """Return each name with `filler` in place of all characters but small letters and digits.
 
-    form: of messages, such as "the rule {}". Raises UserError if two would have the same name.
+    form: the new name in messages, such as "the rule {}".
+
+    Raises UserError if two would have the same name.
     """
     owners: dict[str, str] = {}
     for name in names:
@@ -134,7 +138,7 @@ def renamed(names: Iterable[str], filler: str, form: str) -> dict[str, str]:
 
 
 def _runs(definition: Definition, parameters: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
-    """Return the runs: one for each combination of the values of the matrix; without a matrix none."""
+    """Return the runs: one for each combination of the values of the matrix; no run without a matrix."""
     axes: list[list[Value]] = []
     for variable, name in definition.matrix.items():
         if name not in parameters:
@@ -143,15 +147,15 @@ def _runs(definition: Definition, parameters: Mapping[str, Value]) -> dict[str, 
             raise UserError(f"[matrix] has the variable {variable}, which has a meaning of its own; rename it")
         value = parameters[name]
         if isinstance(value, list) and value:
-            axes.append([*value])
+            axes.append(list(value))
         elif isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_RUNS:
-            axes.append([*range(value)])
+            axes.append(list(range(value)))
         else:
             raise UserError(f"expected {name} to be a number from 1 to {MAX_RUNS} or a list of values, got {value!r}")
     for name in parameters:
         if name in OUR_VARIABLES:
             raise UserError(f"the parameter {name} has the name of a variable; rename it")
-    combinations = [*itertools.product(*axes)] if axes else []
+    combinations = list(itertools.product(*axes)) if axes else []
     if len(combinations) > MAX_RUNS:
         raise UserError(f"expected at most {MAX_RUNS} runs, got {len(combinations)}")
     digits = max(2, len(str(len(combinations) - 1)))
@@ -181,20 +185,19 @@ def _make_task(
     runs: Mapping[str, Mapping[str, Value]],
     written: Mapping[str, str],
 ) -> Task:
-    name, earlier = _name(kind, run), [each for each in runs if run is not None and each < run]
+    name = _name(kind, run)
+    earlier = [each for each in runs if run is not None and each < run]
     needs = [_name(each, run if definition.tasks[each].per_run else None) for each in defined.needs]
-    after = [
-        *(
-            _name(each, other)
-            for each in defined.after
-            for other in (runs if definition.tasks[each].per_run else (None,))
-        ),
-        *(_name(each, other) for each in defined.previous for other in earlier),
-    ]
+    after: list[str] = []
+    for each in defined.after:
+        places = list(runs) if definition.tasks[each].per_run else [None]
+        after += [_name(each, place) for place in places]
+    for each in defined.previous:
+        after += [_name(each, place) for place in earlier]
     out = defined.out if defined.out is not None else kind
     if run is not None:
         out = f"{run}/{out}"
-    variables = {**parameters, "all": [*runs], "out": out}
+    variables = {**parameters, "all": list(runs), "out": out}
     if run is not None:
         variables |= {**runs[run], "run": run, "previous": earlier}
     try:
@@ -221,8 +224,13 @@ def _make_task(
 
 
 def _cpus(kind: str, cpus: int | str, parameters: Mapping[str, Value]) -> int:
-    """Return the cores of a task, of which a parameter may have the number."""
-    number, least = (parameters.get(cpus), 0) if isinstance(cpus, str) else (cpus, 1)
+    """Return the number of a task's cores, which may be the value of a parameter."""
+    if isinstance(cpus, str):
+        number = parameters.get(cpus)
+        least = 0
+    else:
+        number = cpus
+        least = 1
     if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= MAX_CPUS:
         raise UserError(
             f"task {kind}: expected cpus, or a parameter, from {least} to {MAX_CPUS}, got {cpus} = {number}"
@@ -231,14 +239,15 @@ def _cpus(kind: str, cpus: int | str, parameters: Mapping[str, Value]) -> int:
 
 
 def _gpus(kind: str, gpus: int | str, parameters: Mapping[str, Value]) -> int:
-    """Return the GPU slots of a task, which needs none if the parameter with its device says so."""
-    device = parameters.get(gpus) if isinstance(gpus, str) else None
-    if isinstance(gpus, str) and not isinstance(device, str):
-        raise UserError(f"task {kind}: expected gpus, or a parameter with a device, got {gpus} = {device}")
-    number = gpus if isinstance(gpus, int) else int(device != "cpu")
-    if not 0 <= number <= MAX_GPUS:
-        raise UserError(f"task {kind}: expected gpus from 0 to {MAX_GPUS}, got {number}")
-    return number
+    """Return the number of a task's GPU slots; for a parameter with its device, 0 if that is `cpu`, otherwise 1."""
+    if isinstance(gpus, str):
+        device = parameters.get(gpus)
+        if not isinstance(device, str):
+            raise UserError(f"task {kind}: expected gpus, or a parameter with a device, got {gpus} = {device}")
+        return 0 if device == "cpu" else 1
+    if not 0 <= gpus <= MAX_GPUS:
+        raise UserError(f"task {kind}: expected gpus from 0 to {MAX_GPUS}, got {gpus}")
+    return gpus
 
 
 def _name(kind: str, run: str | None) -> str:
@@ -258,10 +267,11 @@ def _condition(
     other, value, operator, bound = match.groups()
     if other not in defined.needs:
         raise UserError(f"task {kind}: when compares a value of {other}, which is not in needs; add it there")
-    of_run = run if definition.tasks[other].per_run else None
+    run_of_other = run if definition.tasks[other].per_run else None
     out = definition.tasks[other].out or other
-    file = f"{out if of_run is None else f'{of_run}/{out}'}/values/{value}"
-    return Condition(text, _name(other, of_run), value, file, operator, float(bound))
+    if run_of_other is not None:
+        out = f"{run_of_other}/{out}"
+    return Condition(text, _name(other, run_of_other), value, f"{out}/values/{value}", operator, float(bound))
 
 
 def _fill(text: str, variables: Mapping[str, Value], kind: str) -> str:
@@ -292,19 +302,22 @@ def _check_outputs(tasks: Mapping[str, Task]) -> None:
     """Raise UserError if the output of a task is, or is in, that of another one."""
     owners = {task.out: task.name for task in tasks.values()}
     for task in tasks.values():
-        for parent in (task.out, *(str(each) for each in PurePosixPath(task.out).parents)):
-            if (other := owners.get(parent, task.name)) != task.name:
+        out = PurePosixPath(task.out)
+        for parent in (out, *out.parents):
+            other = owners.get(str(parent), task.name)
+            if other != task.name:
                 raise UserError(f"tasks {task.name} and {other} have the same output {parent}; change out")
 
 
 def _in_order(tasks: Mapping[str, Task]) -> Iterator[Task]:
-    """Yield each task after all that it waits for, otherwise in the order of `tasks`. Raises UserError for a cycle."""
+    """Yield each task after the tasks it waits for, otherwise in the order of `tasks`. Raises UserError for a cycle."""
     waiting = TopologicalSorter({name: (*task.needs, *task.after) for name, task in tasks.items()})
     places = {name: place for place, name in enumerate(tasks)}
     try:
         waiting.prepare()
     except CycleError as error:
         raise UserError(f"the tasks wait for each other: {' -> '.join(error.args[1][::-1])}") from error
-    while ready := sorted(waiting.get_ready(), key=places.__getitem__):
+    while ready := sorted(waiting.get_ready(), key=lambda name: places[name]):
         waiting.done(*ready)
-        yield from map(tasks.__getitem__, ready)
+        for name in ready:
+            yield tasks[name]

@@ -1,11 +1,11 @@
-"""A plan as a Snakefile: each task is a rule with the same command, and a file that stands for its end.
+"""A plan as a Snakefile: each task is a rule with the same command, and a file that marks its end.
 
     snakemake -s Snakefile --cores 2 --resources gpus=1 --keep-going
 
-starts it, where `plyzero` is on the PATH. Snakemake does not know the outputs of the tasks, since it would delete them
-before each attempt; for the same reason nothing removes what another command has left there. Two things differ from
-`plyzero experiment run`. What waits for a task that fails is not run, so that a run that fails also keeps the averages
-from being made. And Snakemake hands the time limits to a cluster that it uses, but stops no task itself.
+starts it, if `plyzero` is on the PATH. The outputs of the tasks are not declared, since Snakemake would delete them
+before each attempt; so outputs that another command has left are not removed. Two things differ from `plyzero
+experiment run`: a task that waits for a failed one is not run, so after a failed run there are no averages; and
+Snakemake passes the time limits to a cluster that it uses, but does not stop a task itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TARGET: Final = "all"
 
 
 def snakefile(plan: Plan, directory: Path) -> str:
-    """Return a plan as a Snakefile that runs it in `directory`. Raises UserError if two rules had the same name."""
+    """Return a plan as a Snakefile that runs it in `directory`. Raises UserError if two rules have the same name."""
     tasks = {task.name: task for task in plan.tasks}
     names = renamed([TARGET, *tasks], "_", "the rule {}")
     flags = [_flag(name) for name in tasks]
@@ -48,15 +48,15 @@ def _rule(task: Task, name: str, tasks: Mapping[str, Task]) -> Iterator[str]:
         "runtime": 0 if task.timeout is None else math.ceil(task.timeout / 60),  # in minutes
     }
     log = f"{LOGS}/{task.name}.log"
-    shell = [  # a log that Snakemake knew would be deleted before each attempt
+    shell = [  # Snakemake would delete a declared log before each attempt
         f"mkdir -p {shlex.quote(str(Path(log).parent))}",
         f"exec >> {shlex.quote(log)} 2>&1",
         *map(_check, _conditions(task, tasks)),
-        f"exec {shlex.join(task.command)}",  # exec: a program, never a part of the shell's language
+        f"exec {shlex.join(task.command)}",  # exec takes a program, never a word of the shell's language
     ]
     yield f"rule {name}:"
     if task.needs or task.after:
-        yield from _listed("input", [_flag(other) for other in (*task.needs, *task.after)])
+        yield from _listed("input", [_flag(other) for other in [*task.needs, *task.after]])
     yield f"    output: touch({_flag(task.name)!r})"
     yield f"    threads: {task.cpus}"
     if any(resources.values()):
@@ -65,8 +65,9 @@ def _rule(task: Task, name: str, tasks: Mapping[str, Task]) -> Iterator[str]:
         yield f"    retries: {task.retries}"
     yield "    shell:"
     for line in shell:
-        escaped = line.replace("{", "{{").replace("}", "}}")  # Snakemake fills in what is in braces
-        yield f"        {escaped + chr(10)!r}"
+        escaped = line.replace("{", "{{").replace("}", "}}")  # Snakemake replaces names in braces
+        text = repr(f"{escaped}\n")
+        yield f"        {text}"
 
 
 def _listed(key: str, values: list[str]) -> Iterator[str]:
@@ -75,14 +76,17 @@ def _listed(key: str, values: list[str]) -> Iterator[str]:
 
 
 def _conditions(task: Task, tasks: Mapping[str, Task]) -> list[Condition]:
-    """Return the conditions of all tasks that a task needs, then its own: without one of them it is left out."""
-    needed = [condition for name in task.needs for condition in _conditions(tasks[name], tasks)]
-    return [*dict.fromkeys((*needed, *task.conditions))]
+    """Return the conditions of all tasks that a task needs, then its own. Unless all hold, the task is left out."""
+    found: list[Condition] = []
+    for name in task.needs:
+        found += _conditions(tasks[name], tasks)
+    found += task.conditions
+    return list(dict.fromkeys(found))
 
 
 def _check(condition: Condition) -> str:
-    """Return a line that ends a rule well if a condition is false, and badly if there is no number to compare."""
+    """Return a line that ends a rule, as a success if a condition is false, as a failure if there is no number."""
     comparison = f"$1 {condition.operator} {condition.bound!r}"
-    number = r"^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$"  # where nan is none
+    number = r"^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$"  # nan is not a number here
     program = f"BEGIN {{code = 2}} $1 ~ /{number}/ {{code = !({comparison})}} END {{exit code}}"
     return f"awk {shlex.quote(program)} {shlex.quote(condition.file)} || exit $(($? - 1))"

@@ -1,6 +1,4 @@
-"""The tasks of experiments: what is done in each run, and over all of them.
-
-A task is a function that reads files of other tasks, and writes its own.
+"""The built-in tasks of experiments. A task is a function that reads files of other tasks, and writes its own.
 
 train          trains a bot; its curves as a table
 evaluate       matches of the bot against fixed opponents and against the bots of earlier runs

@@ -43,7 +43,8 @@ def average(inputs: Path, out: Path, *, report: Callable[[str], None], runs: Seq
     """Write train.csv and eval.csv with the averages of each group, and missing.json with the runs without tables.
 
     runs:  directories of runs in `inputs`.
-    first: number of them that count; 0 = all.
+    first: number of these runs that are averaged; 0 = all.
+
     Raises UserError if no run has a table.
     """
     runs = runs_of(runs, first)
@@ -66,22 +67,26 @@ def average(inputs: Path, out: Path, *, report: Callable[[str], None], runs: Seq
 def average_curves(runs: Iterable[Sequence[Row]]) -> Iterator[dict[str, Cell]]:
     """Yield the averaged rows of each group, at up to MAX_STEPS steps from its first to its last one.
 
-    A run counts at the steps between its own first and last row that has a number, and is interpolated there.
+    A run is included at the steps between its first and its last row with a number, interpolated where it has no row.
     """
     groups: dict[str, list[Curve]] = {}
     for rows in runs:
         if rows:
-            curve = {name: _points(rows, name) for name in ("step", *AVERAGED, *ENDS)}
+            curve = {name: _points(rows, name) for name in ["step", *AVERAGED, *ENDS]}
             groups.setdefault(rows[0]["group"], []).append(curve)
     for group, curves in groups.items():
         first = min(curve["step"][0][0] for curve in curves)
         last = max(curve["step"][-1][0] for curve in curves)
         for step in np.unique(np.linspace(first, last, MAX_STEPS).round()).tolist():
             row: dict[str, Cell] = {"group": group, "step": int(step)}
-            ends = [[_value_at(step, curve[name]) for name in ENDS] for curve in curves]
-            own = [score_variance(*each) for each in ends if None not in each]
+            own = []
+            for each in curves:
+                low, high = (_value_at(step, each[name]) for name in ENDS)
+                if low is not None and high is not None:
+                    own.append(score_variance(low, high))
             for name in AVERAGED:
-                values = [value for curve in curves if (value := _value_at(step, curve[name])) is not None]
+                found = [_value_at(step, each[name]) for each in curves]
+                values = [value for value in found if value is not None]
                 mean = mean_score_of(values, own) if name == "score" else mean_of(values)
                 row |= mean.cells(name, runs=f"{name}_n", digits=6)
             yield row
@@ -96,7 +101,9 @@ def average_scores(rows: Iterable[Row]) -> Iterator[dict[str, Cell]]:
     for (group, opponent), same in found.items():
         own = [score_variance(number(row["low"]), number(row["high"])) for row in same]
         mean = mean_score_of([number(row["score"]) or 0.0 for row in same], own)
-        sums: dict[str, Cell] = {name: int(sum(number(row[name]) or 0 for row in same)) for name in ("games", *RESULTS)}
+        sums: dict[str, Cell] = {}
+        for name in ["games", *RESULTS]:
+            sums[name] = int(sum(number(row[name]) or 0 for row in same))
         yield {"group": group, "opponent": opponent, **mean.cells("score", digits=6), **sums}
 
 

@@ -27,14 +27,15 @@ def compare(
     simulations: int = 64,
     seed: int = 0,
 ) -> None:
-    """Play a ladder in `out` between the bots of the runs and the opponents, and write ratings.png of it.
+    """Play a ladder in `out` between the bots of the runs and the opponents, and write its ratings.png.
 
-    A ladder that was killed goes on. The anchor is mcts:200 if it is one of the players, otherwise the first of them.
+    A ladder that was killed goes on. The anchor is mcts:200 if it is one of the players, otherwise the first player.
 
-    runs:      directories of runs; those without a bot are reported.
-    first:     number of the runs that take part; 0 = all.
+    runs:      directories of runs; runs without a bot are reported.
+    first:     number of these runs that take part; 0 = all.
     opponents: players as in `plyzero match`.
-    games:     for each player.
+    games:     number of games of each player.
+
     Raises UserError with fewer than two players, and if a game cannot be played.
     """
     from plyzero.kits.arena.pair_player import PlayError, Processes

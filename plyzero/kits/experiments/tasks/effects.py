@@ -15,6 +15,7 @@ from plyzero.kits.experiments.tasks.results import (
     TRAIN_COLUMNS,
     TRAIN_TABLE,
     Cell,
+    Row,
     first_seen,
     is_run,
     number,
@@ -25,8 +26,17 @@ from plyzero.kits.experiments.tasks.results import (
 )
 
 COLUMNS: Final = (
-    *("group", "runs", "score", "score_sd", "score_low", "score_high"),
-    *("difference", "difference_low", "difference_high", "final_score", "last_step"),
+    "group",
+    "runs",
+    "score",
+    "score_sd",
+    "score_low",
+    "score_high",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "final_score",
+    "last_step",
 )
 """Columns of effects.csv."""
 
@@ -35,9 +45,9 @@ class _Run(NamedTuple):
     """The compared figures of a run.
 
     score:       the mean of its scores against all fixed opponents.
-    variance:    of that score, by its games.
-    final_score: the last score of its training; None without one.
-    last_step:   the last step of its training; None if that has no table.
+    variance:    the variance of this score, from its games.
+    final_score: the last score of its training; None without a score.
+    last_step:   the last step of its training; None without a table.
     """
 
     group: str
@@ -58,12 +68,13 @@ def effects(
 ) -> None:
     """Write effects.csv and effects.md: the mean score of each group, and its difference to the baseline.
 
-    Scores have 95 % intervals by Student's t, differences by Welch's t; with one run there is none. The variance
-    between runs is never taken to be less than that of their games.
+    Scores have 95 % intervals by Student's t, differences by Welch's t; one run has no interval. The variance between
+    runs is at least the variance of their games.
 
-    runs:   directories of runs in `inputs`; those without scores are named below the table.
-    groups: their groups in the order of the table, the baseline first; () = as they come.
-    title:  above the table.
+    runs:   directories of runs in `inputs`; runs without scores are listed below the table.
+    groups: their groups in the order of the table, the baseline first; () = in the order of the runs.
+    title:  the title above the table.
+
     Raises UserError if no run of the baseline has scores.
     """
     found = {name: _read(inputs / name) for name in first_seen(runs)}
@@ -89,40 +100,55 @@ def _read(path: Path) -> _Run | None:
     if not (path / EVAL_TABLE).exists():
         return None
     rows = [row for row in read_rows(path / EVAL_TABLE, EVAL_COLUMNS) if not is_run(row["opponent"])]
-    scores = [score for row in rows if (score := number(row["score"])) is not None]
+    scores = _scores(rows)
     if not scores:
         return None
     curve = read_rows(path / TRAIN_TABLE, TRAIN_COLUMNS) if (path / TRAIN_TABLE).exists() else []
-    measured = [score for row in curve if (score := number(row["score"])) is not None]
+    measured = _scores(curve)
+    variances = [score_variance(number(row["low"]), number(row["high"])) for row in rows]
     return _Run(
         rows[0]["group"],
         fmean(scores),
-        sum(score_variance(number(row["low"]), number(row["high"])) for row in rows) / len(scores) ** 2,
+        sum(variances) / len(scores) ** 2,
         final_score=measured[-1] if measured else None,
         last_step=number(curve[-1]["step"]) if curve else None,
     )
 
 
+def _scores(rows: Sequence[Row]) -> list[float]:
+    """Return the scores in rows that have one."""
+    found = [number(row["score"]) for row in rows]
+    return [score for score in found if score is not None]
+
+
 def _row(group: str, runs: Sequence[_Run], others: Sequence[_Run] | None) -> dict[str, Cell]:
-    """Return the row of a group; others: the runs of the baseline, None if the group is the baseline."""
-    values, own = [run.score for run in runs], [run.variance for run in runs]
-    mean = mean_score_of(values, own)
-    difference: tuple[float | None, ...] = (None, None, None)
+    """Return the row of a group. `others`: the runs of the baseline, None if the group is the baseline."""
+    scores = [run.score for run in runs]
+    variances = [run.variance for run in runs]
+    mean = mean_score_of(scores, variances)
+    difference, low, high = None, None, None
     if others is not None:
-        difference = difference_of(values, [run.score for run in others], own, [run.variance for run in others])
+        scores_of_others = [run.score for run in others]
+        variances_of_others = [run.variance for run in others]
+        difference, low, high = difference_of(scores, scores_of_others, variances, variances_of_others)
+    final_scores = [run.final_score for run in runs if run.final_score is not None]
+    last_steps = [run.last_step for run in runs if run.last_step is not None]
     return {
         "group": group,
         **mean.cells("score"),
-        **dict(zip(("difference", "difference_low", "difference_high"), map(rounded, difference), strict=True)),
-        "final_score": rounded(mean_of([run.final_score for run in runs if run.final_score is not None]).mean),
-        "last_step": rounded(mean_of([run.last_step for run in runs if run.last_step is not None]).mean, 1),
+        "difference": rounded(difference),
+        "difference_low": rounded(low),
+        "difference_high": rounded(high),
+        "final_score": rounded(mean_of(final_scores).mean),
+        "last_step": rounded(mean_of(last_steps).mean, 1),
     }
 
 
 def _describe(rows: Sequence[Mapping[str, Cell]], *, title: str, baseline: str, missing: Sequence[str]) -> str:
     header = ["group", "runs", "mean score", "sd", "95 % interval", "difference", "95 % interval"]
     header += ["final score of training", "last step"]
-    lines = [f"# {title}", "", f"| {' | '.join(header)} |", "|---" + "|--:" * (len(header) - 1) + "|"]
+    alignments = ["---", *("--:" for _ in header[1:])]
+    lines = [f"# {title}", "", f"| {' | '.join(header)} |", f"|{'|'.join(alignments)}|"]
     for row in rows:
         cells = [
             str(row["group"]).replace("|", "\\|") or "(no name)",

@@ -39,17 +39,20 @@ def evaluate(
     previous: Sequence[str] = (),
     simulations: int = 64,
 ) -> None:
-    """Play a match of `games` games against each opponent, and write eval.csv, which the arguments determine.
+    """Play a match of `games` games against each opponent, and write eval.csv; equal arguments give an equal file.
 
     opponents: players as in `plyzero match`.
-    previous:  directories of earlier runs, whose bots are opponents, too; those without a bot are reported.
+    previous:  directories of earlier runs, whose bots are opponents too; runs without a bot are reported.
+
     Raises UserError for an odd number of games, without an opponent, and if the bot is missing.
     """
     check_evaluate(game=game, opponents=opponents, games=games, simulations=simulations)
     spec = load_game(game)
     agent = find_agent(inputs, spec, simulations=simulations)
-    fixed, earlier = first_seen(opponents), first_seen(previous)
-    players = [(name, name) for name in fixed] + [(Path(run).name, str(Path(run) / AGENT)) for run in earlier]
+    fixed = first_seen(opponents)
+    players = [(name, name) for name in fixed]
+    for run in first_seen(previous):
+        players.append((Path(run).name, str(Path(run) / AGENT)))
     rows: list[dict[str, Cell]] = []
     for number, (name, player) in enumerate(players):
         if number >= len(fixed) and not Path(player).exists():
@@ -62,7 +65,9 @@ def evaluate(
     if not rows:
         raise UserError("expected an opponent, such as -p opponents=mcts:50, got none")
     about: dict[str, Cell] = {"run": inputs.resolve().name, "group": str(read_json(inputs / CARD).get("group", ""))}
-    columns = (*EVAL_COLUMNS, *(["points"] if spec.start.max_score else []))
+    columns = list(EVAL_COLUMNS)
+    if spec.start.max_score:
+        columns.append("points")
     write_table(out / Path(EVAL_TABLE).name, columns, [about | row for row in rows])
 
 
@@ -82,7 +87,7 @@ def find_agent(run: Path, game: GameSpec, *, simulations: int) -> Player:
 
 
 def find_opponent(name: str, game: GameSpec, rng: np.random.Generator, *, simulations: int) -> Player:
-    """Return the player `name` of `plyzero match`, all whose random numbers are from `rng`.
+    """Return the player `name` of `plyzero match`; all its random numbers come from `rng`.
 
     Raises UserError if there is no such player.
     """
@@ -91,7 +96,7 @@ def find_opponent(name: str, game: GameSpec, rng: np.random.Generator, *, simula
 
 
 def check_opponents(names: Sequence[str], game: GameSpec, *, simulations: int) -> None:
-    """Raise UserError if there is no such player. A path is not looked for: it may be made before it is needed."""
+    """Raise UserError if there is no such player. Paths are not checked: they may be written later."""
     for name in names:
         if "/" not in name:
             find_opponent(name, game, np.random.default_rng(), simulations=simulations)
@@ -107,7 +112,9 @@ def _play(
         counts[f"{SIDES[played.swapped]}_{RESULTS[1 - value]}"] += 1
 
     result = play_match(
-        *(agent, opponent, game.start),
+        agent,
+        opponent,
+        game.start,
         games=games,
         rng=rng,
         on_progress=lambda finished, plies: report(f"{finished} of {games} games against {opponent.name}"),
@@ -115,12 +122,13 @@ def _play(
     )
     low, high = result.interval()
     elo, elo_low, elo_high = result.elo()
-    return {
+    columns_of_sides = [f"{side}_{name}" for side in SIDES for name in RESULTS]
+    row: dict[str, Cell] = {
         "games": result.games,
         "wins": result.wins,
         "draws": result.draws,
         "losses": result.losses,
-        **{f"{side}_{name}": counts[f"{side}_{name}"] for side in SIDES for name in RESULTS},
+        **{column: counts[column] for column in columns_of_sides},
         "score": rounded(result.score),
         "low": rounded(low),
         "high": rounded(high),
@@ -128,5 +136,7 @@ def _play(
         "elo_low": rounded(elo_low, 1),
         "elo_high": rounded(elo_high, 1),
         "distinct": result.distinct,
-        **({} if result.points is None else {"points": rounded(result.points)}),
     }
+    if result.points is not None:
+        row["points"] = rounded(result.points)
+    return row

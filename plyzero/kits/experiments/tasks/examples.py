@@ -33,10 +33,11 @@ def examples(
 ) -> None:
     """Play `games` games against the opponents in turn, and write games.jsonl, game-01.gif, game-01.txt and so on.
 
-    The bot has the first move in the first game, then sides alternate; with an even number of opponents each round
-    begins with the other side, so that the bot meets each of them with both.
+    The bot has the first move in the first game, then sides alternate. With an even number of opponents each round
+    begins with the other side, so that the bot plays both sides against each of them.
 
     opponents: players as in `plyzero match`.
+
     Raises UserError without an opponent or a game, and if the bot is missing.
     """
     from plyzero.kits.engines.film import make_film
@@ -51,13 +52,17 @@ def examples(
         turn, place = divmod(number, len(names))
         rng = np.random.default_rng([seed, number])
         opponent = find_opponent(names[place], spec, rng, simulations=simulations)
-        sides = [(agent, "agent"), (opponent, names[place])]
-        (first, first_name), (second, second_name) = sides[::-1] if (turn + place) % 2 else sides
+        first, first_name = agent, "agent"
+        second, second_name = opponent, names[place]
+        if (turn + place) % 2:
+            first, first_name, second, second_name = second, second_name, first, first_name
         played: list[PlayedGame] = []
         play_match(first, second, spec.start, games=1, rng=rng, on_game=played.append)
         record = played[0].as_json(spec, (first_name, second_name))
         positions, moves = play_named(spec.start, record["moves"])
-        frames, result = frames_of(GameRecord(positions, moves)), _result(record, GameRecord(positions, moves))
+        replayed = GameRecord(positions, moves)
+        frames = frames_of(replayed)
+        result = _result(record, replayed)
         name = f"game-{number + 1:02d}"
         film = make_film(frames, result, kind="GIF", size=360, seconds=0.8)
         write_file(out / f"{name}.gif", film, replace=True)
@@ -74,19 +79,24 @@ def check_examples(*, game: str, opponents: Sequence[str], games: int, simulatio
 
 
 def _result(record: dict[str, Any], game: GameRecord) -> str:
-    """Return how a game ended, as a clause, also if it was truncated or forfeited."""
+    """Return the result of a game as a clause, also of one that was truncated or forfeited."""
     if record["end"] == "forfeit":
-        return f"the {SIDES[record['winner'] == SIDES[0]]} player forfeited"
+        loser = SIDES[1] if record["winner"] == SIDES[0] else SIDES[0]
+        return f"the {loser} player forfeited"
     return "truncated, a draw" if record["end"] == "truncated" else result_of(game)
 
 
 def _describe(record: dict[str, Any], frames: list[Frame], result: str) -> str:
-    """Return a game as text: who plays, each move with the position after it, and the result."""
+    """Return a game as text: the players, each move with the position after it, and the result."""
     parts = [f"{record['game']}: {record['first']} (first) against {record['second']} (second)"]
     if record["opening_plies"]:
         parts[0] += f"; random moves at the start: {record['opening_plies']}"
     for number, frame in enumerate(frames):
-        line = "start" if frame.by is None else f"{number}. {SIDES[frame.by]}, {record[SIDES[frame.by]]}: {frame.move}"
-        rolls = f" · roll {' '.join(frame.rolls)}" if frame.rolls else ""
-        parts.append(f"{line}{rolls}\n{frame.position}")
+        line = "start"
+        if frame.by is not None:
+            side = SIDES[frame.by]
+            line = f"{number}. {side}, {record[side]}: {frame.move}"
+        if frame.rolls:
+            line += f" · roll {' '.join(frame.rolls)}"
+        parts.append(f"{line}\n{frame.position}")
     return "\n\n".join([*parts, result]) + "\n"

@@ -1,4 +1,4 @@
-"""The task that makes a page with links to all results of an experiment, and names what is missing."""
+"""The task that makes a page with links to all results of an experiment, and lists the missing ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Results(NamedTuple):
 
     name:     what they are.
     task:     the directory of the task.
-    patterns: of their names there.
+    patterns: patterns of their names in it.
     """
 
     name: str
@@ -63,11 +63,12 @@ def index(
 ) -> None:
     """Write the page `out` with relative links to the results in `inputs`; it loads nothing from elsewhere.
 
-    What the tasks in experiment.json should have made, but have not, is named; without that file, all that is absent.
+    Missing results of the tasks in experiment.json are listed; without this file, all possible results that are
+    missing.
 
     runs:  directories of runs in `inputs`.
-    title: of the page.
-    first: number of the runs that are shown; 0 = all.
+    title: title of the page.
+    first: number of these runs that are shown; 0 = all.
     """
     manifest = _read(inputs / "experiment.json")
     planned = {str(task.get("out")) for task in manifest.get("tasks", ()) if isinstance(task, dict)}
@@ -93,18 +94,22 @@ class _Page:
     """
 
     def __init__(self, root: Path, directory: Path, planned: set[str] | None) -> None:
-        self._root, self._directory, self._planned = root, directory, planned
+        self._root = root
+        self._directory = directory
+        self._planned = planned
 
     def collections(self, place: Path, known: Sequence[Results]) -> Iterator[str]:
         """Yield a paragraph for each of the results in `place`, a directory in the experiment."""
         for results in known:
             folder = place / results.task
-            files = [path for each in results.patterns for path in sorted((self._root / folder).glob(each))]
-            pictures = [(self._address(path), escape(path.name)) for path in files if path.suffix in SHOWN]
-            shown = [f'<p><a href="{at}"><img src="{at}" alt="{name}"></a></p>\n' for at, name in pictures]
-            linked = self.links([path for path in files if path.suffix not in SHOWN], self._root / folder)
+            files: list[Path] = []
+            for pattern in results.patterns:
+                files += sorted((self._root / folder).glob(pattern))
             if files:
-                yield f"<h3>{escape(results.name)}</h3>\n{linked}{''.join(shown)}"
+                others = [path for path in files if path.suffix not in SHOWN]
+                pictures = [self._picture(path) for path in files if path.suffix in SHOWN]
+                content = self.links(others, self._root / folder) + "".join(pictures)
+                yield f"<h3>{escape(results.name)}</h3>\n{content}"
             elif self._planned is None or folder.as_posix() in self._planned:
                 yield f'<p class="missing">missing: {escape(results.name)}</p>\n'
 
@@ -112,6 +117,10 @@ class _Page:
         """Return a paragraph with links to files, named by their paths in `folder`; "" without a file."""
         links = (f'<a href="{self._address(path)}">{escape(path.relative_to(folder).as_posix())}</a>' for path in paths)
         return f"<p>{', '.join(links)}</p>\n" if paths else ""
+
+    def _picture(self, path: Path) -> str:
+        address = self._address(path)
+        return f'<p><a href="{address}"><img src="{address}" alt="{escape(path.name)}"></a></p>\n'
 
     def _address(self, path: Path) -> str:
         return escape(quote(Path(os.path.relpath(path, self._directory)).as_posix()))
@@ -141,7 +150,7 @@ def _parameters(manifest: Mapping[str, object]) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file; {} if there is none: the page is made of what is there."""
+    """Return the object in a JSON file; {} if it cannot be read, because a page is made in any case."""
     with suppress(UserError):
         return read_json(path)
     return {}

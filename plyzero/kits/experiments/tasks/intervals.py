@@ -1,8 +1,8 @@
 """Means of a few runs, and differences of mean scores, with 95 % intervals by Student's t and by Welch's t.
 
-A score is in [0, 1], and so is the interval of a mean score: it has the form of Wilson's (1927), with Student's t in
-place of the normal quantile, and as many games as a share with this mean and variance has. The interval of a difference
-follows from those of both means (Newcombe 1998, Statistics in Medicine 17, method 10), so it is in [-1, 1].
+A score is in [0, 1], and so is the interval of a mean score: it is Wilson's (1927), with Student's t instead of the
+normal quantile, and with the number of games that gives a share of this mean the same variance. The interval of a
+difference is made from those of both means (Newcombe 1998, Statistics in Medicine 17, method 10), so it is in [-1, 1].
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from plyzero.play.ratings import Z, wilson_interval
 class Mean(NamedTuple):
     """A mean of runs.
 
-    runs: their number.
-    mean: None without a run.
-    sd:   sample standard deviation; None with fewer than two runs.
-    low, high: 95 % interval; None with fewer than two runs, and where all are equal and have no variance of their own.
+    runs:      number of runs.
+    mean:      None without a run.
+    sd:        sample standard deviation; None with fewer than two runs.
+    low, high: 95 % interval; None with fewer than two runs, and if all are equal and have no variance of their own.
     """
 
     runs: int
@@ -38,15 +38,15 @@ class Mean(NamedTuple):
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """Return the mean of values, which have no bounds, with its interval by Student's t."""
+    """Return the mean of unbounded values with its interval by Student's t."""
     return _mean(values, (), _interval)
 
 
 def mean_score_of(scores: Sequence[float], own: Sequence[float] = ()) -> Mean:
     """Return the mean of scores with its interval, which is in [0, 1].
 
-    own: the variance of each score by its games. The mean of these is the least variance between runs, since equal
-         scores of few games are equal by chance.
+    own: the variance of each score, from its games. The variance between runs is at least the mean of these, since
+         scores of few games may be equal by chance.
     """
     return _mean(scores, own, _score_interval)
 
@@ -56,23 +56,27 @@ def difference_of(
 ) -> tuple[float, float | None, float | None]:
     """Return the mean of `scores` minus that of `others`, and its 95 % interval with Welch's degrees of freedom (1947).
 
-    The ends are None if one of the means is of fewer than two runs, or if there is no variance at all.
-    Both have at least one score. own, of_others: the variances of the scores themselves, as `mean_score_of` uses them.
+    Both need at least one score. The ends of the interval are None if one of them has only one, or without variance.
+
+    own, of_others: the variance of each score, as in `mean_score_of`.
     """
     mean, other = fmean(scores), fmean(others)
-    if min(len(scores), len(others)) < 2:
-        return mean - other, None, None
+    difference = mean - other
+    if len(scores) < 2 or len(others) < 2:
+        return difference, None, None
     a, b = _variance(scores, own), _variance(others, of_others)
     if not a + b:
-        return mean - other, None, None
+        return difference, None, None
     freedom = (a + b) ** 2 / (a**2 / (len(scores) - 1) + b**2 / (len(others) - 1))
-    (low, high), (other_low, other_high) = _score_interval(mean, a, freedom), _score_interval(other, b, freedom)
-    below, above = math.hypot(mean - low, other_high - other), math.hypot(high - mean, other - other_low)
-    return mean - other, mean - other - below, mean - other + above
+    low, high = _score_interval(mean, a, freedom)
+    other_low, other_high = _score_interval(other, b, freedom)
+    below = math.hypot(mean - low, other_high - other)
+    above = math.hypot(high - mean, other - other_low)
+    return difference, difference - below, difference + above
 
 
 def score_variance(low: float | None, high: float | None) -> float:
-    """Return the variance of a score by its games, from its 95 % interval; 0 without one."""
+    """Return the variance of a score from its 95 % interval; 0 without an interval."""
     return 0.0 if low is None or high is None else ((high - low) / (2 * Z)) ** 2
 
 
@@ -90,7 +94,10 @@ def _mean(
     if runs == 1:
         return Mean(1, mean, None, None, None)
     spread = _variance(values, own)
-    return Mean(runs, mean, stdev(values), *(interval(mean, spread, runs - 1) if spread else (None, None)))
+    if not spread:
+        return Mean(runs, mean, stdev(values), None, None)
+    low, high = interval(mean, spread, runs - 1)
+    return Mean(runs, mean, stdev(values), low, high)
 
 
 def _interval(mean: float, spread: float, freedom: float) -> tuple[float, float]:
@@ -99,11 +106,11 @@ def _interval(mean: float, spread: float, freedom: float) -> tuple[float, float]
 
 
 def _score_interval(mean: float, spread: float, freedom: float) -> tuple[float, float]:
-    """Return the interval of a mean score whose variance is `spread`; the mean itself where there is none."""
+    """Return the interval of a mean score with the variance `spread`; without variance both ends are the mean."""
     if not spread:
         return mean, mean
     inside = min(math.sqrt(spread), 0.5)
-    near = min(max(mean, inside), 1 - inside)  # no mean is exactly 0 or 1, where a share has no variance
+    near = min(max(mean, inside), 1 - inside)  # not exactly 0 or 1, where a share has no variance
     return wilson_interval(mean, near * (1 - near) / spread, _t(freedom))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -23,11 +24,11 @@ from plyzero.kits.experiments.tasks.results import (
 from plyzero.kits.web.plots import plot_curves, plot_intervals, write_picture
 
 CURVES: Final = ("policy_loss", "value_loss", "score", "replay_ratio")
-"""Columns that are shown over steps, those of them that have numbers."""
+"""Columns that are shown over steps, if they have numbers."""
 
 
 def train_plots(inputs: Path, out: Path, *, report: Callable[[str], None]) -> None:
-    """Write train.png, the curves of a training, from train/train.csv alone.
+    """Write train.png, the curves of a training, from train/train.csv.
 
     Raises UserError if the table is missing or has no numbers.
     """
@@ -37,7 +38,7 @@ def train_plots(inputs: Path, out: Path, *, report: Callable[[str], None]) -> No
 
 
 def eval_plots(inputs: Path, out: Path, *, report: Callable[[str], None]) -> None:
-    """Write eval.png, the score against each opponent, from evaluate/eval.csv alone.
+    """Write eval.png, the score against each opponent, from evaluate/eval.csv.
 
     Raises UserError if the table is missing or empty.
     """
@@ -48,9 +49,9 @@ def eval_plots(inputs: Path, out: Path, *, report: Callable[[str], None]) -> Non
 
 
 def average_plots(inputs: Path, out: Path, *, report: Callable[[str], None]) -> None:
-    """Write train.png and eval.png from average/train.csv and average/eval.csv alone; a table without rows has none.
+    """Write train.png and eval.png from average/train.csv and average/eval.csv; a table without rows has no picture.
 
-    A mean of one run has no band. Raises UserError if a table is missing, or if both have no rows.
+    The mean of one run has no band. Raises UserError if a table is missing, or if both have no rows.
     """
     directory = inputs / AVERAGES
     curves = _by_group(read_rows(directory / "train.csv", AVERAGE_COLUMNS))
@@ -71,23 +72,25 @@ def write_curves(tables: Mapping[str, Mapping[str, Sequence[str]]], path: Path, 
 
     tables: label -> table. Raises UserError if none of the columns has a number.
     """
-    columns = [
-        name for name in CURVES if any(number(cell) is not None for table in tables.values() for cell in table[name])
-    ]
+    columns = []
+    for name in CURVES:
+        cells = itertools.chain.from_iterable(table[name] for table in tables.values())
+        if any(number(cell) is not None for cell in cells):
+            columns.append(name)
     if not columns:
         raise UserError(f"expected a number in one of {', '.join(CURVES)}, but all are empty; train longer")
     write_picture(plot_curves(tables, "step", columns, title=title), path)
 
 
 def write_scores(groups: Mapping[str, Sequence[Row]], ends: tuple[str, str], path: Path, *, title: str) -> None:
-    """Write a picture with the score against each opponent, from top to bottom, and its interval where it has one.
+    """Write a picture with the score against each opponent, from top to bottom, and its interval if it has one.
 
     groups: label -> rows with `opponent`, `score` and `ends`, the columns of the interval.
     """
-    found = {
-        label: [(row["opponent"], *(number(row[name]) for name in ("score", *ends))) for row in rows]
-        for label, rows in groups.items()
-    }
+    low, high = ends
+    found = {}
+    for label, rows in groups.items():
+        found[label] = [(row["opponent"], number(row["score"]), number(row[low]), number(row[high])) for row in rows]
     figure = plot_intervals(found, "score with 95 % interval", title=title)
     figure.axes[0].axvline(0.5, color="gray", linewidth=0.8)
     figure.axes[0].set_xlim(-0.02, 1.02)

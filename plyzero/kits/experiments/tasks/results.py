@@ -1,4 +1,4 @@
-"""The files that tasks leave for each other: names, columns, reading and writing."""
+"""The files that tasks exchange: names, columns, reading and writing."""
 
 from __future__ import annotations
 
@@ -31,49 +31,70 @@ AVERAGES: Final = "average"
 """The directory of the averages over all runs."""
 
 MEASURED: Final = ("games", "positions", "replay_ratio", "policy_loss", "value_loss", "policy_learned", "value_learned")
-"""Columns of train.csv that are fields of the trainer's lines."""
+"""Columns of train.csv with fields of the trainer's lines."""
 
 TRAIN_SCORES: Final = ("score", "score_low", "score_high")
-"""Columns that only measured models have: the score against the strongest opponent, with its 95 % interval."""
+"""Columns for measured models only: the score against the strongest opponent, with its 95 % interval."""
 
 TRAIN_COLUMNS: Final = ("run", "group", "step", "seconds", *MEASURED, "first_won", "second_won", "drawn", *TRAIN_SCORES)
 """Columns of train.csv."""
 
 RESULTS: Final = ("wins", "draws", "losses")
-"""Results of the bot's games; in columns with first_ before them, of those in which it moved first."""
+"""Results of the bot's games. Columns with first_ or second_ before them count the games with this side."""
 
 EVAL_COLUMNS: Final = (
-    *("run", "group", "opponent", "simulations", "games", *RESULTS),
-    *(f"{side}_{result}" for side in ("first", "second") for result in RESULTS),
-    *("score", "low", "high", "elo", "elo_low", "elo_high", "distinct"),
+    "run",
+    "group",
+    "opponent",
+    "simulations",
+    "games",
+    *RESULTS,
+    *(f"first_{result}" for result in RESULTS),
+    *(f"second_{result}" for result in RESULTS),
+    "score",
+    "low",
+    "high",
+    "elo",
+    "elo_low",
+    "elo_high",
+    "distinct",
 )
 """Columns of eval.csv: results of the bot, with 95 % intervals of its score and of the Elo difference.
 
-In a game with points the column `points` follows, its mean lead."""
+A game with points has a last column `points`, the mean lead of the bot."""
 
 AVERAGED: Final = [name for name in TRAIN_COLUMNS[3:] if name not in ("score_low", "score_high")]
 """Columns of train.csv that are averaged; the interval of a mean score is made from the scores of the runs."""
 
 AVERAGE_COLUMNS: Final = (
-    *("group", "step"),
+    "group",
+    "step",
     *(name + end for name in AVERAGED for end in ("", "_sd", "_n", "_low", "_high")),
 )
-"""Columns of average/train.csv: of each one the mean, standard deviation, number of runs and 95 % interval."""
+"""Columns of average/train.csv: for each averaged column the mean, standard deviation, number of runs and 95 %
+interval."""
 
 AVERAGE_SCORES: Final = (
-    *("group", "opponent", "runs", "score", "score_sd", "score_low", "score_high"),
-    *("games", *RESULTS),
+    "group",
+    "opponent",
+    "runs",
+    "score",
+    "score_sd",
+    "score_low",
+    "score_high",
+    "games",
+    *RESULTS,
 )
 """Columns of average/eval.csv; games and results are sums."""
 
 MISSING: Final = "; run the task that writes it first"
-"""The advice where a file cannot be read."""
+"""The advice if a file cannot be read."""
 
 Cell = str | int | float | None
 """A value in a row; None = empty."""
 
 Row = dict[str, str]
-"""A row as it is read: column -> text, empty where the row has nothing."""
+"""A row of a file: column -> text, "" for an empty cell."""
 
 
 def read_json(path: Path) -> dict[str, object]:
@@ -103,12 +124,12 @@ def is_run(opponent: str) -> bool:
 
 
 def first_seen(names: Iterable[str]) -> list[str]:
-    """Return names, each once, in the order in which they come."""
-    return [*dict.fromkeys(names)]
+    """Return names, each once, in their order."""
+    return list(dict.fromkeys(names))
 
 
 def runs_of(names: Iterable[str], first: int) -> list[str]:
-    """Return the directories of runs, each once, and only the first ones of them unless `first` is 0."""
+    """Return the directories of runs, each once; only the first `first` of them, unless it is 0."""
     runs = first_seen(names)
     return runs[:first] if first > 0 else runs
 
@@ -132,16 +153,16 @@ def read_rows(path: Path, columns: Iterable[str]) -> list[Row]:
     found = reader.fieldnames or ()
     if missing := [name for name in columns if name not in found]:
         raise UserError(f"{path} has no column {missing[0]}; it has {', '.join(found) or 'none'}; write it again")
-    return [*reader]
+    return list(reader)
 
 
 def columns_of(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Return rows, of which there is at least one, as columns."""
+    """Return rows, at least one, as columns."""
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def number(text: str | None) -> float | None:
-    """Return a cell as a finite number; None if it is empty, or no number."""
+    """Return a cell as a finite number; None if it is empty or not a number."""
     try:
         value = float(text or "")
     except ValueError:

@@ -51,26 +51,32 @@ def train(
 ) -> None:
     """Train `game` in out/run until a budget is reached, and write agent.onnx, train.csv, values/score and card.json.
 
-    A training that was killed goes on. Whichever comes first ends it:
+    A training that was killed goes on. It ends at the first of `minutes`, `steps` and `until`.
 
-    minutes, steps: of the training, in all its starts; 0 = no limit.
+    minutes, steps: limits for all its starts together; 0 = no limit.
     until:          a score, such as "score >= 0.9 against mcts:100"; "" = none.
-    settings:       such as "selfplay.simulations=32 search.c_puct=2".
+    settings:       settings, such as "selfplay.simulations=32 search.c_puct=2".
     workers:        number of self-play processes; 0 = one per core.
     group:          a name for runs that are averaged together.
-    reproducible:   whether the same seed gives the same table but for its times, which takes one core.
+    reproducible:   the same seed gives the same table, except for times; this uses one core.
+
     Raises UserError if the training has made no model or no rating.
     """
     root = out / "run"
     report("")  # the training shows its own progress
     budget = {"minutes": minutes, "steps": steps, "until": until}
-    limits = [part for name, most in budget.items() if most for part in (f"--{name}", str(most))]
-    options = [part for each in settings.split() for part in ("-o", each)]
-    processes = ["--workers", str(workers)] if workers else []
-    _run_train(
-        *(game, "--run", str(root), *limits, "--seed", str(seed), "--preset", preset),
-        *("--device", device, *processes, *(["--reproducible"] if reproducible else []), *options),
-    )
+    arguments = [game, "--run", str(root)]
+    for name, most in budget.items():
+        if most:
+            arguments += [f"--{name}", str(most)]
+    arguments += ["--seed", str(seed), "--preset", preset, "--device", device]
+    if workers:
+        arguments += ["--workers", str(workers)]
+    if reproducible:
+        arguments.append("--reproducible")
+    for setting in settings.split():
+        arguments += ["-o", setting]
+    _run_train(*arguments)
     run = read_run(root)
     models = list_models(run.models)
     if not models:
@@ -108,10 +114,10 @@ def check_train(
 
 
 def curve(run: RunDirectory) -> list[dict[str, Cell]]:
-    """Return a row for each published model, with steps that increase: train.csv without run and group.
+    """Return a row for each published model, with increasing steps: train.csv without run and group.
 
-    After a crash the training goes on from an older step; the rows of models that it then makes again are left out.
-    `seconds` is the time of all starts of the trainer, that of the lost steps included.
+    After a crash the training goes on from an older step. The rows of later models from before the crash are left out,
+    but `seconds` is the time of all starts of the trainer, with that of the lost steps.
     """
     results = dict(_ratings(run))
     rows: list[dict[str, Cell]] = []
@@ -134,12 +140,12 @@ def curve(run: RunDirectory) -> list[dict[str, Cell]]:
 
 
 def _run_train(*arguments: str) -> None:
-    """Run `plyzero train` to its end; if it fails, end this process with its exit code: it has said why."""
+    """Run `plyzero train` to its end. If it fails, it has reported why; end this process with its exit code."""
     child = subprocess.Popen(plyzero_command("train", *arguments), stdin=subprocess.DEVNULL)
     try:
         code = child.wait()
     except KeyboardInterrupt:
-        child.wait()  # the same Ctrl-C has stopped it, and it saves
+        child.wait()  # the same Ctrl-C stops it, and it saves
         raise
     if code:
         sys.exit(code)
@@ -148,11 +154,11 @@ def _run_train(*arguments: str) -> None:
 def _ratings(run: RunDirectory) -> Iterator[tuple[ModelName, MatchResult]]:
     """Yield each measured model with its result against the last opponent, which is the strongest."""
     for found in read_scores(run.metrics):
-        yield found.model, MatchResult(*[*found.counts.values()][-1])
+        yield found.model, MatchResult(*list(found.counts.values())[-1])
 
 
 def _last_score(run: RunDirectory) -> float:
-    ratings = [*_ratings(run)]
+    ratings = list(_ratings(run))
     if not ratings:
         raise UserError(
             f"{run.root} has no rating of a model: its training was stopped before; the same command continues it"
