@@ -106,7 +106,9 @@ def attack(
     kill_worker_at = began + chance.uniform(*WORKER_KILL_SECONDS)
     kill_trainer_at = began + chance.uniform(*TRAINER_KILL_SECONDS)
     change_at, shown = began + 5, 0
-    what, account, resumed = "starting", crew.account, 0
+    what = "starting"
+    account = crew.account
+    resumed = 0
     weights = [4 if name == "calls" else 1 for name in possible]  # there are many ways to fail
     while now < began + seconds:
         crew.work(0.1)
@@ -116,7 +118,8 @@ def attack(
             kill_worker_at = now + chance.uniform(*WORKER_KILL_SECONDS)
         if now >= kill_trainer_at and (account.read().resumed > resumed or now >= kill_trainer_at + START_SECONDS):
             crew.kill(crew.trainer)
-            resumed, kill_trainer_at = account.resumed, now + chance.uniform(*TRAINER_KILL_SECONDS)
+            resumed = account.resumed
+            kill_trainer_at = now + chance.uniform(*TRAINER_KILL_SECONDS)
         if now >= change_at:
             under.close()
             if what == "no attack" and now < next_round:

@@ -82,7 +82,9 @@ def play_games(player: Player, start: CompiledGame, choice: Choice, *, games: in
     """
     dice = [np.random.default_rng((seed, i // 2)) for i in range(games)]
     positions = [rolled(start, rng) for rng in dice]
-    playing, moves, progress = list(range(games)), 0, Progress("games are over", games)
+    playing = list(range(games))
+    moves = 0
+    progress = Progress("games are over", games)
     while playing:
         to_move = []
         for i in playing:
@@ -104,7 +106,12 @@ def result_of(position: CompiledGame, side: int) -> Result:
     """Return the result of a finished game for the player of a side."""
     winner = position.outcome().winner
     loser = position.record["checkers"][1 - winner]
-    points = 1 if loser[OFF] else 3 if loser[BAR - HOME :].any() else 2  # in the winner's home or on the bar
+    if loser[OFF]:
+        points = 1
+    elif loser[BAR - HOME :].any():  # a checker in the winner's home or on the bar: a backgammon
+        points = 3
+    else:
+        points = 2
     sign = 1 if winner == side else -1
     return Result(sign, sign * points)
 
@@ -213,10 +220,12 @@ def has_ended(position: CompiledGame) -> bool:
 
 
 class Progress:
-    """Prints how many of all there are, not too often."""
+    """Prints how many of `count` are done, at most every PROGRESS_SECONDS."""
 
     def __init__(self, what: str, count: int) -> None:
-        self.what, self.count, self.last = what, count, time.monotonic()
+        self.what = what
+        self.count = count
+        self.last = time.monotonic()
 
     def show(self, done: int, note: str = "") -> None:
         if time.monotonic() - self.last > PROGRESS_SECONDS:

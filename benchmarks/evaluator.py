@@ -74,12 +74,18 @@ class PretendedGpu:
     counts: `[4]` batches, positions, seconds in them, seconds of the CPU time of this process so far; shared, if given.
     """
 
-    fence, step, label, precision = 1, 10, LABEL, "fp32"
+    fence = 1
+    step = 10
+    label = LABEL
+    precision = "fp32"
 
     def __init__(self, run: Run, *, rate: float = np.inf, latency: float = 0.0, counts: Any = None) -> None:
-        start, rng = run.game.start, np.random.default_rng(0)
-        self._rate, self._latency, self._is_new = rate, latency, True
-        self._counts = [0.0] * 4 if counts is None else counts
+        start = run.game.start
+        rng = np.random.default_rng(0)
+        self._rate = rate
+        self._latency = latency
+        self._is_new = True
+        self._counts = [0.0, 0.0, 0.0, 0.0] if counts is None else counts
         self._logits = rng.normal(size=(ENTRIES, start.num_actions)).astype(np.float32)
         self._wdl = rng.dirichlet([1, 1, 1], ENTRIES).astype(np.float32)
         self._weights = rng.integers(1, 1000, np.prod(start.observation_shape)).astype(np.float32)  # sums are exact
@@ -90,17 +96,23 @@ class PretendedGpu:
         return Evaluation(self._logits[rows], self._wdl[rows])
 
     def __call__(self, batch: EvaluationBatch) -> Evaluation:
-        began, n = time.perf_counter(), len(batch.observations)
+        began = time.perf_counter()
+        n = len(batch.observations)
         found = self.answer(batch.observations)
-        if (left := began + self._latency + n / self._rate - time.perf_counter()) > 0:
+        left = began + self._latency + n / self._rate - time.perf_counter()
+        if left > 0:
             time.sleep(left)
-        more = (1, n, time.perf_counter() - began)
-        self._counts[:] = [*(old + new for old, new in zip(self._counts, more, strict=False)), time.process_time()]
+        self._counts[0] += 1
+        self._counts[1] += n
+        self._counts[2] += time.perf_counter() - began
+        self._counts[3] = time.process_time()
         return found
 
     def newer(self) -> "PretendedGpu | None":
-        is_new, self._is_new = self._is_new, False
-        return self if is_new else None
+        if not self._is_new:
+            return None
+        self._is_new = False
+        return self
 
     def wait(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -214,14 +226,17 @@ def round_trips(run: Run, *, positions: int = 64, rounds: int = 60, calls: int =
         for _ in range(calls):
             ways[name](batch)
     for _, (name, remote) in itertools.product(range(rounds), ways.items()):
-        took, cpu = [], time.process_time()
+        took = []
+        cpu = time.process_time()
         for _ in range(calls):
             began = time.perf_counter()
             remote(batch)
             took.append(time.perf_counter() - began)
         found[name].append([1e6 * float(np.median(took)), 1e6 * (time.process_time() - cpu) / calls])
     for name, rows in found.items():
-        (low, mid, high), (_, cpu, _) = np.quantile(rows, (0.25, 0.5, 0.75), axis=0).T
+        times_of_calls, cpu_times = np.array(rows).T
+        low, mid, high = np.quantile(times_of_calls, (0.25, 0.5, 0.75))
+        cpu = np.median(cpu_times)
         times = f"{mid:.0f} us ({low:.0f} to {high:.0f})"
         print(f"{name}: {times} for {positions} positions, {cpu:.0f} us of the worker's CPU")
     server.kill()
@@ -269,12 +284,14 @@ def simulate(
     calls = [(number * WORKER_COST[0], number % workers, number // workers) for number in range(workers * parts)]
     positions = games // parts
     answered = [[np.inf] * parts for _ in range(workers)]
-    turns, free = [0] * workers, [0.0] * workers
+    turns = [0] * workers
+    free = [0.0] * workers
     evaluator = gpu = 0.0
     evaluations = batches = 0
     heapq.heapify(calls)
     while gpu < SIMULATED_SECONDS:
-        begins, taken = max(evaluator, calls[0][0]), [heapq.heappop(calls)]
+        begins = max(evaluator, calls[0][0])
+        taken = [heapq.heappop(calls)]
         while calls and calls[0][0] <= begins and (len(taken) + 1) * positions <= max_batch:
             taken.append(heapq.heappop(calls))
         size = len(taken) * positions
@@ -282,7 +299,8 @@ def simulate(
         starts = max(prepared, gpu)
         gpu = starts + LATENCY + (padded(size) if pads else size) / rate
         evaluator = starts if streams > 1 else gpu
-        evaluations, batches = evaluations + size, batches + 1
+        evaluations += size
+        batches += 1
         for _, worker, part in taken:
             answered[worker][part] = gpu
             while np.isfinite(at := answered[worker][turns[worker]]):
@@ -294,7 +312,7 @@ def simulate(
 
 
 def print_simulated(rates: list[float], workers: list[int], games: int) -> None:
-    """Print a row for each rate and number of workers: the share with, and without, each thing that is to help."""
+    """Print a row for each rate and number of workers: the share of the rate that each way reaches."""
     ways: dict[str, dict[str, Any]] = {
         "as train starts it": {},
         "--max-batch 4096": {"max_batch": 4096},
@@ -303,7 +321,8 @@ def print_simulated(rates: list[float], workers: list[int], games: int) -> None:
         "not padded": {"pads": False},
         "two streams": {"streams": 2},
     }
-    print(f"| rate /s | workers | {' | '.join(ways)} |\n|{'---|' * (2 + len(ways))}")
+    heads = ["rate /s", "workers", *ways]
+    print(f"| {' | '.join(heads)} |\n|{'|'.join('---' for _ in heads)}|")
     for rate, number in itertools.product(rates, workers):
         usual = {"rate": rate, "workers": number, "games": games, "max_batch": full_batch(number, games)}
         found = [simulate(**(usual | way)) for way in ways.values()]
@@ -337,7 +356,7 @@ def main() -> None:
         if given.network:
             with_network(run, given.workers, given.seconds)
             return
-        (run.models / LABEL).write_bytes(b"")  # by gRPC a worker uses an answer only of a model that the run has
+        (run.models / LABEL).write_bytes(b"")  # a worker refuses an answer of a model that the run does not have
         if given.round_trips:
             round_trips(run)
             return

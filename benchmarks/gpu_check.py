@@ -140,7 +140,7 @@ def page(report: dict[str, Any]) -> str:
         fields = found if isinstance(found, dict) else {"": found}
         lines += [f"* {key}: {value}" for key, value in fields.items() if not _is_table(value)]
         for rows in filter(_is_table, fields.values()):
-            lines += ["", f"| {' | '.join(rows[0])} |", "|---" * len(rows[0]) + "|"]
+            lines += ["", f"| {' | '.join(rows[0])} |", f"|{'|'.join('---' for _ in rows[0])}|"]
             lines += [f"| {' | '.join(map(str, row.values()))} |" for row in rows]
     return "\n".join(lines) + "\n"
 
@@ -158,7 +158,10 @@ def main() -> None:
     parser.add_argument("--exam", default=EXAM, metavar="FILE", help="for the strength; see strength/score.py")
     parser.add_argument("--quick", action="store_true", help="a network of 1 x 8, fractions of a second, no training")
     given = parser.parse_args()
-    options, seconds = ("selfplay.cache_mb=0", *(SMALL if given.quick else ())), 0.2 if given.quick else 5.0
+    options = ["selfplay.cache_mb=0"]
+    if given.quick:
+        options += SMALL
+    seconds = 0.2 if given.quick else 5.0
     batches = BATCHES[:2] if given.quick else BATCHES
     workers = tuple(each for each in WORKERS if each == 1 or (each <= (os.cpu_count() or 1) and not given.quick))
     report: dict[str, Any] = {"version": 1, "game": given.game, "preset": given.preset, "parts": {}}
@@ -187,8 +190,15 @@ def main() -> None:
         add("one worker alone", partial(ask, "bench", given.game, "--json", *about))
         add("training", partial(training, run, seconds))
         if not given.quick:
-            asked = argparse.Namespace(game=given.game, minutes=MINUTES, exam=[given.exam], simulations=[0, 64])
-            asked.write, asked.preset, asked.o = None, given.preset, []
+            asked = argparse.Namespace(
+                game=given.game,
+                minutes=MINUTES,
+                exam=[given.exam],
+                simulations=[0, 64],
+                write=None,
+                preset=given.preset,
+                o=[],
+            )
             add("strength", lambda: [{"result": learn.as_text(each)} for each in learn.learn(asked, 1, given.write)])
     print((given.write / "gpu-check.md").read_text())
 

@@ -29,8 +29,16 @@ Activity = Callable[[Counter[str]], None]
 
 CEILING = "network alone, batches of 64"
 SIMULATIONS = 64
-EXPLORATION, NOISE, CACHED = 1.41, (0.25, 1.0), 2**16
-"""Constant of the search, share and concentration of its noise, and cached positions: as in OpenSpiel's AlphaZero."""
+# The values of OpenSpiel's AlphaZero.
+
+EXPLORATION = 1.41
+"""Exploration constant of the search."""
+
+NOISE = (0.25, 1.0)
+"""Share and concentration of the noise."""
+
+CACHED = 2**16
+"""Number of cached positions."""
 
 
 def main() -> None:
@@ -62,18 +70,21 @@ def measure(activities: dict[str, Activity], *, seconds: float) -> dict[str, dic
     tallies: dict[str, Counter[str]] = {name: Counter() for name in activities}
     while min(tally["ns"] for tally in tallies.values()) < 1e9 * seconds:
         for name, act in activities.items():
-            tally, began, cpu = tallies[name], perf_counter_ns(), process_time_ns()
+            tally = tallies[name]
+            began = perf_counter_ns()
+            cpu = process_time_ns()
             while perf_counter_ns() < began + 1e9:
                 act(tally)
             tally.update(ns=perf_counter_ns() - began, cpu_ns=process_time_ns() - cpu)
     ceiling = tallies[CEILING]["evaluations"] / tallies[CEILING]["ns"]
     kinds = ("evaluations", "simulations", "positions")
-    return {
-        name: {f"{kind}_per_second": round(1e9 * tally[kind] / tally["ns"], 2) for kind in kinds}
-        | {"evaluations_per_cpu_second": round(1e9 * tally["evaluations"] / tally["cpu_ns"], 2)}
-        | {"share_of_ceiling": round(tally["evaluations"] / tally["ns"] / ceiling, 4)}
-        for name, tally in tallies.items()
-    }
+    rows: dict[str, dict[str, float]] = {}
+    for name, tally in tallies.items():
+        row = {f"{kind}_per_second": round(1e9 * tally[kind] / tally["ns"], 2) for kind in kinds}
+        row["evaluations_per_cpu_second"] = round(1e9 * tally["evaluations"] / tally["cpu_ns"], 2)
+        row["share_of_ceiling"] = round(tally["evaluations"] / tally["ns"] / ceiling, 4)
+        rows[name] = row
+    return rows
 
 
 def evaluate(session: onnxruntime.InferenceSession, batch: NDArray[np.float32], tally: Counter[str]) -> None:
@@ -85,7 +96,8 @@ class NetworkEvaluator(mcts.Evaluator):
     """Asks the network for one position at a time, and caches as the evaluator of OpenSpiel's AlphaZero does."""
 
     def __init__(self, session: onnxruntime.InferenceSession) -> None:
-        self._session, self._cache = session, LRUCache(CACHED)
+        self._session = session
+        self._cache = LRUCache(CACHED)
 
     def cache_info(self) -> CacheInfo:
         return self._cache.info()
@@ -94,8 +106,11 @@ class NetworkEvaluator(mcts.Evaluator):
         self._cache.clear()
 
     def evaluate(self, state: pyspiel.State) -> NDArray[np.float64]:
-        _, (win, _, loss) = self._ask(state)
-        return np.array([win - loss, loss - win] if state.current_player() == 0 else [loss - win, win - loss])
+        _, wdl = self._ask(state)
+        win, _, loss = wdl
+        value = win - loss
+        value_of_first = value if state.current_player() == 0 else -value
+        return np.array([value_of_first, -value_of_first])
 
     def prior(self, state: pyspiel.State) -> list[tuple[int, float]]:
         logits, _ = self._ask(state)
@@ -104,7 +119,8 @@ class NetworkEvaluator(mcts.Evaluator):
         return list(zip(actions, (weights / weights.sum()).tolist(), strict=True))
 
     def _ask(self, state: pyspiel.State) -> tuple[NDArray[np.float32], list[float]]:
-        discs = np.array(state.observation_tensor(), np.float32).reshape(3, 6, 7)[:2]  # of the first player, the second
+        planes = np.array(state.observation_tensor(), np.float32).reshape(3, 6, 7)
+        discs = planes[:2]  # those of the first player, then of the second
         observation = np.ascontiguousarray(discs if state.current_player() == 0 else discs[::-1])
 
         def ask() -> tuple[NDArray[np.float32], list[float]]:
@@ -118,13 +134,16 @@ class SelfPlay:
     """Games of OpenSpiel's MCTSBot, made and used as its AlphaZero does it."""
 
     def __init__(self, evaluator: Any, *, forgets: bool = False) -> None:
-        self._game, self._evaluator, self._forgets = pyspiel.load_game("connect_four"), evaluator, forgets
-        self._state, self._rng = self._game.new_initial_state(), np.random.RandomState(0)
+        self._game = pyspiel.load_game("connect_four")
+        self._evaluator = evaluator
+        self._forgets = forgets
+        self._state = self._game.new_initial_state()
+        self._rng = np.random.RandomState(0)
         how = {"solve": False, "dirichlet_noise": NOISE, "child_selection_fn": mcts.SearchNode.puct_value}
         self._bot = mcts.MCTSBot(self._game, EXPLORATION, SIMULATIONS, evaluator, random_state=self._rng, **how)
 
     def move(self, tally: Counter[str]) -> None:
-        """Search and play one move, and start anew where that ends the game."""
+        """Search and play one move; if it ends the game, begin another one."""
         if self._forgets:
             self._evaluator.clear_cache()
         asked = self._evaluator.cache_info().misses

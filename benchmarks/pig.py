@@ -67,7 +67,9 @@ def visits(own: Rule, other: Rule) -> NDArray[np.float64]:
     goal = len(own)
     met = np.zeros((goal, goal, goal))
     for game in range(2 * GAMES):
-        scores, turn, player = np.zeros(2, np.int64), 0, 0
+        scores = np.zeros(2, np.int64)
+        turn = 0
+        player = 0
         while scores[player] + turn < goal:
             i, j = scores[player], scores[1 - player]
             mine = player == game % 2
@@ -130,7 +132,12 @@ def solve_pig(first: Rule, second: Rule) -> NDArray[np.float64]:
                         rolled /= 6
                         held = 1 - other[j, i + k, 0] if k else 0.0
                         move = (first if player == 0 else second)[i, j, k]
-                        value = max(rolled, held) if move == BEST else held if k and move == HOLD else rolled
+                        if move == BEST:
+                            value = max(rolled, held)
+                        elif k and move == HOLD:
+                            value = held
+                        else:
+                            value = rolled
                         change = max(change, abs(value - own[i, j, k]))
                         own[i, j, k] = value
     return p

@@ -64,9 +64,15 @@ def main() -> None:
     print_row(*HEAD)
     print_row(*("---" for _ in HEAD))
     for name, (start, text) in GAMES.items():
-        players = [compiled_playouts(start), *([openspiel_playouts(text)] if pyspiel else [])]
-        ours, *theirs = measured(players, turns=given.turns, seconds=given.seconds)
-        compared = [f"{theirs[0]:,.0f}", f"{ours / theirs[0]:.1f}"] if theirs else ["", ""]
+        players = [compiled_playouts(start)]
+        if pyspiel:
+            players.append(openspiel_playouts(text))
+        rates = measured(players, turns=given.turns, seconds=given.seconds)
+        ours = rates[0]
+        compared = ["", ""]
+        if pyspiel:
+            theirs = rates[1]
+            compared = [f"{theirs:,.0f}", f"{ours / theirs:.1f}"]
         print_row(name, f"{plies_of(start):.0f}", f"{start.State.itemsize:,}", f"{ours:,.0f}", *compared)
 
 

@@ -62,7 +62,7 @@ def main() -> int:
         "kills": {"worker": crew.kills["worker"], "trainer": crew.kills["trainer"]},
         "drain_seconds": drained,
         **check(run, crew, segments),
-        "memory": {} if given.kills else summarise_memory([*read_lines(run.root / "soak.jsonl")], given.minutes),
+        "memory": {} if given.kills else summarise_memory(list(read_lines(run.root / "soak.jsonl")), given.minutes),
     }
     write_file(run.root / "soak.json", (json.dumps(report, indent=1) + "\n").encode(), replace=True)
     print(json.dumps(report, indent=1))

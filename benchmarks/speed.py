@@ -38,11 +38,13 @@ CASES: dict[str, tuple[str, ...]] = {
     "Breakthrough in plain Python, 4 x 64": (BREAKTHROUGH, "--no-cache"),
     "Dots and Boxes in plain Python, 4 x 64": (DOTS, "--no-cache"),
     "Connect Four, 4 x 64, 800 simulations": ("connect-four", "-o", "selfplay.simulations=800"),
-    "Connect Four, half trained 4 x 64": (*HALF_TRAINED,),
+    "Connect Four, half trained 4 x 64": HALF_TRAINED,
     "... without the cache": (*HALF_TRAINED, "--no-cache"),
     "... without the cache, all searches full": (
-        *(*HALF_TRAINED, "--no-cache"),
-        *("-o", "selfplay.full_search_probability=1"),
+        *HALF_TRAINED,
+        "--no-cache",
+        "-o",
+        "selfplay.full_search_probability=1",
     ),
 }
 SIZE = ("-o", "network.blocks=4", "-o", "network.channels=64")
@@ -138,7 +140,9 @@ class Page:
             *self.workers,
             *(pairs if self.pairs else ()),
             *self.openspiel,
-            *("", "Commands:", ""),
+            "",
+            "Commands:",
+            "",
             *(f"* {command}" for command in self.commands),
         ]
         self.path.write_text("\n".join(text) + "\n", encoding="utf-8")

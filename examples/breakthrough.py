@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from plyzero import Board, Game, Outcome, Symmetry, grid, mirror_columns, square_names
 
-EMPTY, OWN, OTHER = 0, 1, 2
-SWAPPED = bytes.maketrans(bytes([OWN, OTHER]), bytes([OTHER, OWN]))  # for board.translate: as the other player sees it
+EMPTY = 0
+OWN = 1
+OTHER = 2
+SWAPPED = bytes.maketrans(bytes([OWN, OTHER]), bytes([OTHER, OWN]))  # board.translate(SWAPPED): the other player's view
 IS = [bytes(piece == wanted for piece in range(256)) for wanted in range(3)]  # board.translate(IS[OWN]): 1 at own pawns
 
 
@@ -32,7 +34,12 @@ class Breakthrough(Game, version=1):
         # does not know which player is to move, so equal planes must mean equal actions: where the board is turned
         # around, the actions are turned around with it. Bytes are copied and read much faster than a small array.
         self.size = size
-        self.board = bytes([OWN] * 2 * size + [EMPTY] * (size - 4) * size + [OTHER] * 2 * size)  # row by row
+        own_rows, empty_rows, other_rows = (
+            bytes([OWN]) * (2 * size),
+            bytes((size - 4) * size),
+            bytes([OTHER]) * (2 * size),
+        )
+        self.board = own_rows + empty_rows + other_rows  # row by row
         self.steps = [
             (row, column, to)  # action = index of the step from (row, column) to (row + 1, to)
             for row in range(size - 1)
@@ -67,7 +74,8 @@ class Breakthrough(Game, version=1):
     def play(self, action: int) -> Self:
         row, column, to = self.steps[action]
         board = bytearray(self.board)
-        board[row * self.size + column], board[(row + 1) * self.size + to] = EMPTY, OWN
+        board[row * self.size + column] = EMPTY
+        board[(row + 1) * self.size + to] = OWN
         after = copy.copy(self)  # positions are immutable: change a copy
         after.board = turned(board, self.size)
         after.to_play = 1 - self.to_play

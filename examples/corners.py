@@ -1,4 +1,4 @@
-"""A player for Othello: alpha-beta search that knows what corners are worth, as docs/playing.md uses it."""
+"""A player for Othello: alpha-beta search that values corners, an example of docs/playing.md."""
 
 from plyzero import Game
 from plyzero.play.rule_based import AlphaBeta

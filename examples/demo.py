@@ -21,7 +21,7 @@ from plyzero.run.directory import create_run
 from plyzero.search.evaluators import Evaluate
 from plyzero.settings import SearchSettings
 
-QUIET_SECONDS = 6.0  # without a new model before a line tells what goes on
+QUIET_SECONDS = 6.0  # time without a new model until a line reports the current activity
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,17 +38,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     game = load_game("tic-tac-toe")
     if options.run.exists():
         shutil.rmtree(options.run)
-    # every model takes the test, and the first to pass it ends the training
+    # Every model takes the test, and the first that passes it ends the training.
     settings = ["trainer.publish_seconds=4", f"budget.minutes={options.seconds / 60}"]
     run = create_run(options.run, game, seed=options.seed, options=settings)
     print(f"Training {game.name} from its rules alone, with two workers and a trainer, seed {options.seed}.")
     print("The search is compiled first, unless it has been on this machine.", flush=True)
-    trained: list[Network] = []
-    began = printed = time.monotonic()
+    trained: Network | None = None
+    began = time.monotonic()
+    printed = began
 
     def show(report: Report) -> None:
         nonlocal printed
-        printed, fields = time.monotonic(), report.fields
+        printed = time.monotonic()
+        fields = report.fields
         print(f"{report.seconds:5.1f} s: {fields['games']:6d} games, step {fields['step']:5d}", end="", flush=True)
         print(f", value loss {fields['value_loss']:.3f}", flush=True)
 
@@ -59,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{printed - began:5.1f} s: {doing}", flush=True)
 
     def passes(network: Network) -> bool:
-        trained[:] = [network]
+        nonlocal trained
+        trained = network
         return find_loss(network, game)[0] is None
 
     def test_untrained() -> tuple[list[int] | None, int]:
@@ -70,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         train(run, workers=2, stop=interrupt_on_signals(), on_report=show, on_progress=progress, stop_when=passes)
     print(f"Trained for {time.monotonic() - began:.0f} s.\n")
     before = print_result("untrained network", *untrained_result.result(), game)
-    after = bool(trained) and print_result("trained network", *find_loss(trained[0], game), game)
+    after = trained is not None and print_result("trained network", *find_loss(trained, game), game)
     command = Path(sys.executable).with_name("plyzero")
     print(f"\nPlay against it:      {command} play tic-tac-toe --run {run.root} --as second")
     print(f"Train a larger game:  {command} train connect-four --run runs/c4 --minutes 10")
@@ -106,7 +109,7 @@ def find_loss(evaluate: Evaluate, game: GameSpec) -> tuple[list[int] | None, int
 
 
 def print_result(name: str, loss: list[int] | None, finished: int, game: GameSpec) -> bool:
-    """Print what `find_loss` returned, and return whether the network passes the test: it loses no game."""
+    """Print the result of `find_loss`, and return whether the network passes the test: it loses no game."""
     if loss is None:
         print(f"{name}: cannot be beaten. It loses none of the {finished} games that its opponents can reach.")
     else:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from plyzero import Board, Game, Outcome, Symmetry, grid, square_names, turns_and_mirrors
 
-EMPTY, EDGE = 0, 3  # of a cell; a box is 1 if player 0 owns it, 2 if player 1 does
+EMPTY, EDGE = 0, 3  # contents of a cell; a box of player 0 is 1, a box of player 1 is 2
 IS = [bytes(cell == wanted for cell in range(256)) for wanted in range(4)]  # board.translate(IS[EDGE]): 1 at an edge
 
 
@@ -22,7 +22,7 @@ class DotsAndBoxes(Game, version=1):
     """Connect dots by edges; a player who completes a box owns it and moves again; most boxes win."""
 
     observation_dtype = bool
-    final_planes = 1  # whose boxes, for final_board
+    final_planes = 1  # the owners of the boxes, for final_board
     to_play = 0
 
     def __init__(self, size: int = 3) -> None:
@@ -75,7 +75,8 @@ class DotsAndBoxes(Game, version=1):
 
     def final_board(self) -> NDArray[np.float32]:
         board = np.frombuffer(self.board, np.uint8).reshape(1, self.width, self.width)
-        return (board == self.to_play + 1).astype(np.float32) - (board == 2 - self.to_play)
+        own, other = board == self.to_play + 1, board == 2 - self.to_play
+        return own.astype(np.float32) - other.astype(np.float32)
 
     def action_name(self, action: int) -> str:
         return self.names[self.edges[action]]

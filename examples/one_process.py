@@ -19,7 +19,7 @@ game = load_game("tic-tac-toe")
 settings = Settings.model_validate({"selfplay": {"simulations": 32}})
 rng, window = np.random.default_rng(0), Window(game.start)
 torch.manual_seed(0)
-torch.set_num_threads(1)  # for a small network one thread is fastest
+torch.set_num_threads(1)  # the fastest for a small network
 network = ResidualNetwork(game.start.observation_shape, game.start.num_actions, blocks=1, channels=32)
 optimiser = torch.optim.AdamW(network.parameters(), lr=3e-3)
 games_in_play = GamesInPlay(game.start, settings, seeds=count())

@@ -18,7 +18,9 @@ class Race(Game, version=1):
     observation_shape = (2, 21, 1)
     observation_dtype = bool
     max_plies = 500
-    squares, is_throwing, to_play = (0, 0), False, 0
+    squares = (0, 0)
+    is_throwing = False
+    to_play = 0
 
     def legal_actions(self) -> list[int]:
         return [0, 1] if self.outcome() is None else []
@@ -31,9 +33,14 @@ class Race(Game, version=1):
         if move == 1 and not self.is_throwing:
             after.is_throwing = True
             return after
-        steps = (1, 2, 3, 4, 5, 0)[move] if self.is_throwing else 1
-        after.squares = tuple(min(20, s + steps * (p == self.to_play)) for p, s in enumerate(self.squares))
-        after.is_throwing, after.to_play = False, 1 - self.to_play
+        steps = 1
+        if self.is_throwing:
+            steps = 0 if move == 5 else move + 1  # roll 5 is a six
+        squares = list(self.squares)
+        squares[self.to_play] = min(20, squares[self.to_play] + steps)
+        after.squares = tuple(squares)
+        after.is_throwing = False
+        after.to_play = 1 - self.to_play
         return after
 
     def outcome(self) -> Outcome | None:
@@ -44,7 +51,7 @@ class Race(Game, version=1):
         return np.stack([np.arange(21) == self.squares[p] for p in order]).reshape(2, 21, 1)
 
     def action_name(self, action: int) -> str:
-        return ("walk", "throw")[action]
+        return "walk" if action == 0 else "throw"
 
     def roll_name(self, roll: int) -> str:
         return str(roll + 1)

@@ -5,7 +5,9 @@ import numpy as np
 from plyzero import Bot, Settings, read_games
 from plyzero.trainer.targets import make_samples, mixed_targets
 
-bot, games, settings = Bot.load("runs/c4", simulations=64), read_games("runs/c4"), Settings()
+bot = Bot.load("runs/c4", simulations=64)
+games = read_games("runs/c4")
+settings = Settings()
 last = set(np.cumsum(games.games["positions"]) - 1)  # index of the last recorded position of each game
 positions = [bot.game.start]
 for index, action in enumerate(games.positions["action"][:-1].tolist()):

@@ -94,7 +94,7 @@ def main() -> None:
     card["training"] |= {"anchors": {}} if given.anchor else against_reference(network, given.games, openings)
     text = DIRECTORY / f"{name}.toml"
     text.write_text(tomli_w.dumps(card), encoding="utf-8")
-    for command in given.anchor:  # which takes long; what has been measured is on the card already
+    for command in given.anchor:  # slow, so the card is written after each
         card["training"]["anchors"][command] = output_of(command, bot)
         text.write_text(tomli_w.dumps(card), encoding="utf-8")
     print(text.read_text(encoding="utf-8"))

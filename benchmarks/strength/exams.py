@@ -53,7 +53,9 @@ def read_exam(path: Path, game: GameSpec) -> list[Question]:
     name = re.compile("|".join(map(re.escape, number)))
     exam = []
     for line in path.read_text(encoding="utf-8").splitlines():
-        moves, *values = line.rsplit(maxsplit=len(actions))
+        words = line.rsplit(maxsplit=len(actions))
+        moves = words[0]
+        values = words[1:]
         played = [number[found] for found in name.findall(moves)]
         worth = {action: int(value) for action, value in zip(actions, values, strict=True) if value != "."}
         exam.append(Question.of(played, after(start, played), worth))
@@ -68,7 +70,9 @@ def write_line(game: GameSpec, moves: Iterable[int], values: dict[int, int]) -> 
 def every_position(game: GameSpec) -> list[Question]:
     """Return every position that play reaches, but those with one legal move and those that are finished."""
     start = cast(CompiledGame, game.start)
-    solver, exam, found = Solver(start), [], {start.key()}
+    solver = Solver(start)
+    exam = []
+    found = {start.key()}
     waiting: list[tuple[tuple[int, ...], CompiledGame]] = [((), start)]
     for moves, position in waiting:
         values = solver.move_values(position)

@@ -82,7 +82,8 @@ def measure(
 
     A player begins where the one before it ended, and climbs while it scores CLEAR or more, or goes down while its
     opponent does.
-    linked: neighbouring players play each other too, which tells them apart where all of them beat every rung.
+
+    linked: neighbouring players play each other too, which orders players that beat every rung.
     """
     entrants = {name: find_player(name, game, rng) for name in rungs} | players
     names = list(entrants)
@@ -93,16 +94,20 @@ def measure(
         sides = names.index(a), names.index(b)
 
         def count(game: PlayedGame, sides: tuple[int, int] = sides) -> None:
-            first, second = sides[:: -1 if game.swapped else 1]
-            counts[first, second, 1 if game.outcome is None else 1 - game.outcome.value(0)] += 1
+            first, second = sides[::-1] if game.swapped else sides
+            value = 0 if game.outcome is None else game.outcome.value(0)
+            counts[first, second, 1 - value] += 1
 
         result = play_match(
-            *(entrants[a], entrants[b], game.start), games=games, rng=rng, openings=openings, on_game=count
+            entrants[a], entrants[b], game.start, games=games, rng=rng, openings=openings, on_game=count
         )
         print(f"{a} against {b}: {result!r}", file=sys.stderr, flush=True)
         return result.score
 
-    for a, b in [*pairwise(rungs), *(pairwise(players) if linked else ())]:
+    pairs = list(pairwise(rungs))
+    if linked:
+        pairs += pairwise(players)
+    for a, b in pairs:
         score(a, b)
     near = 0
     for name in players:

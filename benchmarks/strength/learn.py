@@ -62,14 +62,17 @@ def learn(
     run: Path | None = None,
     smaller: Sequence[tuple[str, float]] = (),
 ) -> list[dict[str, Any]]:
-    """Train as `add_arguments` says; put the models into `models` and return, print and write what each is worth.
+    """Train with the arguments of `add_arguments`; put the models into `models`; return, print and write their scores.
 
-    run:     whose newest model is scored in place of a training.
-    smaller: games on smaller boards, and for how many minutes each is trained before; a training begins with the
-             network of the one before it.
+    run:     a run whose newest model is scored instead of a training.
+    smaller: games on smaller boards that are trained before, and for how many minutes each; every training begins with
+             the network of the one before it.
     """
-    options = [part for option in given.o for part in ("-o", option)]
-    options += ["--preset", given.preset] if given.preset else []
+    options: list[str] = []
+    for option in given.o:
+        options += ["-o", option]
+    if given.preset:
+        options += ["--preset", given.preset]
     game = load_game(given.game)
     exams = {Path(name).name: find_exam(name, game) for name in given.exam}
     models.mkdir(parents=True, exist_ok=True)
@@ -78,7 +81,9 @@ def learn(
     else:
         with tempfile.TemporaryDirectory() as made:
             origin: Path | None = None
-            for name, marks in [*((each, [minutes]) for each, minutes in smaller), (given.game, sorted(given.minutes))]:
+            trainings = [(each, [minutes]) for each, minutes in smaller]
+            trainings.append((given.game, sorted(given.minutes)))
+            for name, marks in trainings:
                 place = Path(made) / name
                 results = list(train(name, seed, options, marks, place, models, workers=given.workers, origin=origin))
                 origin = place
@@ -106,14 +111,19 @@ def train(
     workers: int | None = None,
     origin: Path | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Train for the last of `minutes`; at each of them copy the newest model, and say how far training was.
+    """Train for the last of `minutes`; at each of them copy the newest model, and yield how far training was.
 
-    origin: a run, with whose newest model the training begins.
+    origin: a run; the training begins with its newest model.
     """
-    plyzero, place = [sys.executable, "-m", "plyzero"], [game, "--run", str(run)]
-    new = ["--seed", str(seed), *options, *(["--from", str(origin)] if origin else [])]
-    subprocess.run([*plyzero, "init", *place, *new], check=True, stdout=subprocess.DEVNULL)
-    command = [*plyzero, "train", *place, *(["--workers", str(workers)] if workers else [])]
+    plyzero = [sys.executable, "-m", "plyzero"]
+    place = [game, "--run", str(run)]
+    init = [*plyzero, "init", *place, "--seed", str(seed), *options]
+    if origin:
+        init += ["--from", str(origin)]
+    subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
+    command = [*plyzero, "train", *place]
+    if workers:
+        command += ["--workers", str(workers)]
     began = time.monotonic()
     training = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
@@ -129,8 +139,9 @@ def train(
 
 
 def take(game: str, seed: int, options: Sequence[str], minutes: float, run: Path, models: Path) -> dict[str, Any]:
-    """Copy the newest model of a run, and say how far training is."""
-    newest, name = list_models(run / "models")[0], f"{game}-seed{seed}-{minutes:g}min.onnx"
+    """Copy the newest model of a run, and return how far training is."""
+    newest = list_models(run / "models")[0]
+    name = f"{game}-seed{seed}-{minutes:g}min.onnx"
     (models / name).write_bytes((run / "models" / str(newest)).read_bytes())
     beats = read_heartbeats(run / "workers")
     result = {"game": game, "seed": seed, "minutes": minutes, "options": list(options), "model": name}
@@ -138,11 +149,8 @@ def take(game: str, seed: int, options: Sequence[str], minutes: float, run: Path
     result |= {"date": datetime.date.today().isoformat(), "hardware": f"{cores}, {processor()}"}
     result |= {key: beats[TRAINER].fields[key] for key in BESIDE}
     lines = {path.stem.removeprefix("worker-"): last_line(path) or {} for path in run.glob("metrics/worker-*.jsonl")}
-    workers = (
-        each
-        for each in (lines | {name: beat.fields for name, beat in beats.items()}).values()
-        if each.get("role") == "selfplay"
-    )  # also those of past starts
+    processes = (lines | {each: beat.fields for each, beat in beats.items()}).values()  # also those of past starts
+    workers = [each for each in processes if each.get("role") == "selfplay"]
     return result | {"evaluations": int(sum(figure(each, "evaluations") or 0 for each in workers))}
 
 

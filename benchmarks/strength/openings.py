@@ -45,14 +45,17 @@ def main() -> None:
     parser.add_argument("--write", type=Path, required=True, metavar="FILE")
     given = parser.parse_args()
 
-    game, rng, solver = load_game(given.game), np.random.default_rng(given.seed), OthelloSolver()
+    game = load_game(given.game)
+    rng = np.random.default_rng(given.seed)
+    solver = OthelloSolver()
     seen: set[bytes] = set()
     found = 0
     with given.write.open("w", encoding="utf-8") as lines:
         while found < given.count:
             moves = random_opening(game.start, given.plies, rng)
             position = cast(Othello, after(game.start, moves))
-            if (key := identity(position)) in seen:
+            key = identity(position)
+            if key in seen:
                 continue
             seen.add(key)
             if solver.value(position) == 0:
@@ -71,15 +74,18 @@ class OthelloSolver:
         self._known = np.zeros(1 << SLOT_BITS, np.uint8)
 
     def value(self, position: Othello) -> int:
-        return 1 if self._reaches(position, 1) else 0 if self._reaches(position, 0) else -1
+        if self._reaches(position, 1):
+            return 1
+        return 0 if self._reaches(position, 0) else -1
 
     def move_values(self, position: Othello) -> dict[int, int]:
         return {action: -self.value(position.play(action)) for action in position.legal_actions()}
 
     def _reaches(self, position: Othello, goal: int) -> bool:
-        discs, to_play = position.record["discs"], position.to_play
-        own, other, squares = discs[to_play], discs[1 - to_play], position.record["squares"]
-        return bool(reaches(own, other, squares, goal, self._keys, self._known))
+        record = position.record
+        own = record["discs"][position.to_play]
+        other = record["discs"][1 - position.to_play]
+        return bool(reaches(own, other, record["squares"], goal, self._keys, self._known))
 
 
 @numba.njit
@@ -91,7 +97,9 @@ def is_corner(disc: Any, squares: Any) -> bool:
     return neighbours == 2
 
 
-@numba.njit(types.boolean(*[types.uint64] * 3, types.int64, types.uint64[:, ::1], types.uint8[::1]))
+@numba.njit(
+    types.boolean(types.uint64, types.uint64, types.uint64, types.int64, types.uint64[:, ::1], types.uint8[::1])
+)
 def reaches(own: Any, other: Any, squares: Any, goal: int, keys: NDArray[np.uint64], known: NDArray[np.uint8]) -> bool:
     """Return whether the player of the discs `own`, who is to move, gets at least `goal`: 0, a draw, or 1, a win.
 
@@ -109,7 +117,9 @@ def reaches(own: Any, other: Any, squares: Any, goal: int, keys: NDArray[np.uint
     if answer:
         return answer == REACHED
 
-    discs, flips, ranks = np.empty(32, np.uint64), np.empty(32, np.uint64), np.empty(32, np.int64)
+    discs = np.empty(32, np.uint64)
+    flips = np.empty(32, np.uint64)
+    ranks = np.empty(32, np.int64)
     count = 0
     while moves:
         disc = moves & (~moves + np.uint64(1))
@@ -119,9 +129,13 @@ def reaches(own: Any, other: Any, squares: Any, goal: int, keys: NDArray[np.uint
         rank = popcount(answers) - CORNER_BONUS * is_corner(disc, squares)
         place = count
         while place and ranks[place - 1] > rank:
-            discs[place], flips[place], ranks[place] = discs[place - 1], flips[place - 1], ranks[place - 1]
+            discs[place] = discs[place - 1]
+            flips[place] = flips[place - 1]
+            ranks[place] = ranks[place - 1]
             place -= 1
-        discs[place], flips[place], ranks[place] = disc, flipped, rank
+        discs[place] = disc
+        flips[place] = flipped
+        ranks[place] = rank
         count += 1
 
     found = False
@@ -130,7 +144,9 @@ def reaches(own: Any, other: Any, squares: Any, goal: int, keys: NDArray[np.uint
             found = True
             break
     if not (keys[slot, 0] == own and keys[slot, 1] == other):
-        keys[slot, 0], keys[slot, 1], known[slot] = own, other, 0
+        keys[slot, 0] = own
+        keys[slot, 1] = other
+        known[slot] = 0
     known[slot] |= np.uint8((REACHED if found else MISSED) << (2 * goal))
     return found
 

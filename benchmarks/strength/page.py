@@ -55,13 +55,12 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def by_minutes(exam: str, rows: list[dict[str, Any]]) -> str:
-    """Return a Markdown table with a row per budget: shares of best moves, raw and searched for, and what it took."""
-    heads = [title(report) for report in rows[0]["scores"][exam]]
-    lines = [f"| minutes | seeds | {' | '.join(heads)} | evaluations | positions with a full search |"]
-    lines.append("|---|---|" + "---|" * (len(heads) + 2))
+    """Return a Markdown table with a row per budget: shares of best moves without and with search, and the effort."""
+    titles = [title(report) for report in rows[0]["scores"][exam]]
+    lines = table_head("minutes", "seeds", *titles, "evaluations", "positions with a full search")
     for minutes in sorted({row["minutes"] for row in rows}):
         of_budget = [row for row in rows if row["minutes"] == minutes]
-        cells = [cell([row["scores"][exam][i]["best moves"]["all"] for row in of_budget]) for i in range(len(heads))]
+        cells = [cell([row["scores"][exam][i]["best moves"]["all"] for row in of_budget]) for i in range(len(titles))]
         counts = [
             f"{statistics.median(row[key] for row in of_budget) / 1e6:.2f} M"
             for key in ("evaluations", "generated_positions")
@@ -73,12 +72,17 @@ def by_minutes(exam: str, rows: list[dict[str, Any]]) -> str:
 def by_ply(reports: list[tuple[dict[str, Any], ...]], baselines: list[dict[str, Any]]) -> str:
     """Return a Markdown table with a column per stratum. reports: of each number of simulations, one per seed."""
     strata = list(reports[0][0]["best moves"])
-    lines = [f"| | {' | '.join(strata)} |", "|---|" + "---|" * len(strata)]
+    lines = table_head("", *strata)
     for same in [*reports, *((each,) for each in baselines)]:
         for measured in (each for each in MEASURED if each in same[0]):
             cells = [cell([report[measured][stratum] for report in same]) for stratum in strata]
             lines.append(f"| {title(same[0])}, {measured} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
+
+
+def table_head(*names: str) -> list[str]:
+    """Return the first two lines of a Markdown table."""
+    return ["".join(f"| {name} " if name else "| " for name in names) + "|", "".join("|---" for _ in names) + "|"]
 
 
 def title(report: dict[str, Any]) -> str:

@@ -89,13 +89,14 @@ def connect_four_solver() -> Callable[[list[int]], dict[int, int]]:
 
 
 def identity(position: Game) -> bytes:
-    """Return what a position and its images have in common, and no other one has."""
+    """Return a key that a position shares with its images under symmetries, and with no other position."""
     seen = position.observe().ravel()
-    return min(image.tobytes() for image in (seen, *(seen[symmetry.planes] for symmetry in position.symmetries())))
+    images = [seen[symmetry.planes] for symmetry in position.symmetries()]
+    return min(image.tobytes() for image in [seen, *images])
 
 
 def games_of_mixed_strength(game: GameSpec, rng: np.random.Generator) -> Iterator[list[int]]:
-    """Yield the moves of whole games, each side now this player, now that one, and more or less distracted."""
+    """Yield the moves of whole games. Each side is a random one of the players, with a random share of random moves."""
     players: list[Player] = [RandomPlayer(rng)]
     players += [Bot.pure_mcts(game, rng, simulations=rollouts) for rollouts in ROLLOUTS]
     while True:
@@ -105,15 +106,15 @@ def games_of_mixed_strength(game: GameSpec, rng: np.random.Generator) -> Iterato
         distracted = rng.uniform(*RANDOM_SHARE, size=(GAMES_AT_ONCE, 2))
         going = list(range(GAMES_AT_ONCE))
         while going:
-            movers = {
-                i: 0 if rng.random() < distracted[i, positions[i].to_play] else int(sides[i, positions[i].to_play])
-                for i in going
-            }
+            movers: dict[int, int] = {}
+            for i in going:
+                side = positions[i].to_play
+                movers[i] = 0 if rng.random() < distracted[i, side] else int(sides[i, side])
             for number, player in enumerate(players):
                 mine = [i for i in going if movers[i] == number]
-                for i, action in zip(
-                    mine, player.choose_all([positions[i] for i in mine]) if mine else [], strict=True
-                ):
+                if not mine:
+                    continue
+                for i, action in zip(mine, player.choose_all([positions[i] for i in mine]), strict=True):
                     lines[i].append(action)
                     positions[i] = positions[i].play_unchecked(action)
             going = [i for i in going if positions[i].outcome() is None]

@@ -40,7 +40,9 @@ class Solver:
 
 
 def _solver_of(game: CompiledGame) -> Callable[[NDArray[np.uint8], Any], int]:
-    play, outcome, legal = game.rules.play, game.rules.outcome, game.rules.legal
+    play = game.rules.play
+    outcome = game.rules.outcome
+    legal = game.rules.legal
     num_actions = game.num_actions
     assert game.State.fields is not None
     to_play = int(game.State.fields["to_play"][1])
@@ -48,8 +50,10 @@ def _solver_of(game: CompiledGame) -> Callable[[NDArray[np.uint8], Any], int]:
     @numba.njit(types.int8(types.uint8[::1], types.DictType(KEY, types.int8)))
     def solve(state: Any, values: Any) -> Any:
         code = outcome(state)
+        if code == DRAW:
+            return np.int8(0)
         if code != ONGOING:
-            return np.int8(0 if code == DRAW else (1 if code == state[to_play] else -1))
+            return np.int8(1 if code == state[to_play] else -1)
         key = hashed(state)
         if key in values:
             return values[key]

@@ -49,8 +49,12 @@ def command_in_pod(
     known = {f"workflow.parameters.{name}": text for name, text in {**workflow, **submitted}.items()}
     for each in _parameters(task, "arguments"):
         known[f"inputs.parameters.{each['name']}"] = _filled(each["value"], known)
-    words = (_filled(word, known) for word in (*container["command"], *container["args"]))
-    return tuple(re.sub(r"\$\$|\$\([^)]*\)", lambda match: "$" if match[0] == "$$" else "?", word) for word in words)
+    words = [_filled(word, known) for word in [*container["command"], *container["args"]]]
+    return tuple(re.sub(r"\$\$|\$\([^)]*\)", _as_kubernetes, word) for word in words)
+
+
+def _as_kubernetes(found: re.Match[str]) -> str:
+    return "$" if found[0] == "$$" else "?"
 
 
 def _filled(text: str, known: Mapping[str, str]) -> str:

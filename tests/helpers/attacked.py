@@ -102,7 +102,7 @@ def warm_up() -> None:
     from plyzero.trainer.export import untrained
     from plyzero.trainer.loop import Trainer
 
-    loop.usable_cores = lambda: 1  # with the threads of OpenMP no process can be forked
+    loop.usable_cores = lambda: 1  # a process with threads of OpenMP cannot be forked
     with tempfile.TemporaryDirectory() as directory:
         run = small_run(Path(directory) / "r", "tic-tac-toe")
         games = GamesInPlay(run.game.start, run.settings, seeds=game_seeds(0, "w", "00000000"))

@@ -58,7 +58,9 @@ class Control:
     _HEAD, _RULE = struct.Struct("<IIqqq"), struct.Struct("<64sIiII")
 
     def __init__(self, path: Path, *, seed: int = 0) -> None:
-        self.path, self._seed, self._rules = path, seed, 0
+        self.path = path
+        self._seed = seed
+        self._rules = 0
         path.write_bytes(bytes(self._HEAD.size + 8 * self._RULE.size))
         path.chmod(0o666)
         with path.open("r+b") as file:
@@ -133,11 +135,14 @@ class Account:
         for path in self.directory.glob("acknowledged-*"):
             self.acknowledged.update(int(line) for line in self._new_lines(path) if line.isdecimal())
         for line in self._new_lines(self.directory / "taken-in"):
-            kind, *numbers = line.split() or [""]
+            words = line.split()
+            kind = words[0] if words else ""
+            numbers = words[1:]
             if kind == "taken":
                 self.taken_in += map(int, numbers)
             elif kind == "resumed":
-                games, self.resumed = int(numbers[0]), self.resumed + 1
+                games = int(numbers[0])
+                self.resumed += 1
                 if games > len(self.taken_in):
                     self.faults.append(f"a state counts {games} games, but {len(self.taken_in)} were taken in")
                 del self.taken_in[games:]

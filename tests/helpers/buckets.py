@@ -94,8 +94,16 @@ class Proxy:
 
     def times(self, count: int, fault: str, method: str) -> None:
         """Inject a fault into the next `count` requests with this method."""
-        left = [fault] * count
-        self.fault = lambda asked, path: left.pop() if left and asked == method else None
+        left = count
+
+        def next_fault(asked: str, path: str) -> str | None:
+            nonlocal left
+            if asked != method or left == 0:
+                return None
+            left -= 1
+            return fault
+
+        self.fault = next_fault
 
     def _make_handler(self, upstream: str) -> type[BaseHTTPRequestHandler]:
         proxy = self
@@ -109,7 +117,10 @@ class Proxy:
                 if fault:
                     proxy.injected.append(fault)
                 if fault in ("refused", "denied"):
-                    self.send_response(*((503, "Slow Down") if fault == "refused" else (403, "Forbidden")))
+                    if fault == "refused":
+                        self.send_response(503, "Slow Down")
+                    else:
+                        self.send_response(403, "Forbidden")
                     self.send_header("Content-Length", "0")
                     self.end_headers()
                     return

@@ -42,13 +42,13 @@ def plyzero(
         patch.setattr("plyzero.commands.common.LINE_SECONDS", line_seconds)
         patch.setattr("sys.argv", command)
         patch.setattr("sys.stdin", io.StringIO(text))
-        patch.setattr("sys.path", [*sys.path])  # a game is looked for where the command is given
+        patch.setattr("sys.path", list(sys.path))  # a command adds its current directory
         patch.chdir(cwd or Path.cwd())
         try:
             main()
         except SystemExit as ended:
             ended_with = ended.code if isinstance(ended.code, int) else 0
-    for number, handler in handlers.items():  # which a role replaces
+    for number, handler in handlers.items():  # a role replaces them
         signal.signal(number, handler)
     for name in set(sys.modules) - imported:
         if cwd and Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(cwd):
@@ -80,7 +80,7 @@ def _printed_to(streams: list[io.TextIOWrapper], patch: pytest.MonkeyPatch, desc
         finally:
             for each in (sys.stdout, sys.stderr):
                 each.flush()
-            ctypes.CDLL(None).fflush(None)  # as at the end of a process
+            ctypes.CDLL(None).fflush(None)  # C does this at the end of a process
             for number, before in zip((1, 2), kept, strict=True):
                 os.dup2(before, number)
                 os.close(before)
@@ -93,20 +93,21 @@ def plyzero_process(
     *arguments: str, text: str = "", cwd: Path | None = None, isolated: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own; `isolated`: without the current directory, like the installed script."""
-    command = [sys.executable, *(["-P"] if isolated else []), "-m", "plyzero", *arguments]
+    options = ["-P"] if isolated else []
+    command = [sys.executable, *options, "-m", "plyzero", *arguments]
     environment = os.environ | {"COLUMNS": "120"}
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False, env=environment, cwd=cwd)
 
 
 def shown(*arguments: str, text: str = "", cwd: Path | None = None) -> str:
-    """Return what a command prints that succeeds."""
+    """Return the output of a command that succeeds."""
     done = plyzero(*arguments, text=text, cwd=cwd)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
 def refused(*arguments: str, cwd: Path | None = None) -> str:
-    """Return the one sentence with which a command refuses what it is given."""
+    """Return the one sentence with which a command refuses its arguments."""
     done = plyzero(*arguments, cwd=cwd)
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.strip().splitlines()) == 1
@@ -119,7 +120,8 @@ GROUP = typer.main.get_command(app)
 
 def parsed(words: list[str]) -> tuple[str, dict]:
     """Return a command of plyzero and the values of its options. Raises click's error for a command that is none."""
-    name, command, rest = GROUP.resolve_command(GROUP.make_context("plyzero", [*words], resilient_parsing=True), words)
+    context = GROUP.make_context("plyzero", list(words), resilient_parsing=True)
+    name, command, rest = GROUP.resolve_command(context, words)
     if name == "replay":
         name, command, rest = command.resolve_command(command.make_context(name, rest, resilient_parsing=True), rest)
     return name, command.make_context(name, rest).params

@@ -68,13 +68,18 @@ class PlainRace(Game, version=1):
 
     num_actions, num_chances = 2, 4
     observation_shape, max_plies = (2, GOAL + 4, 1), 2 * GOAL
-    at, begun, thrown, to_play = (0, 0), False, False, 0
+    at = (0, 0)
+    begun = False
+    thrown = False
+    to_play = 0
 
     def legal_actions(self):
         return [] if self.outcome() else [0, 1]
 
     def chances(self):
-        return (3 / 4, 1 / 4, 0, 0) if not self.begun else CHANCES if self.thrown else ()
+        if not self.begun:
+            return (3 / 4, 1 / 4, 0, 0)
+        return CHANCES if self.thrown else ()
 
     def play(self, action):
         after = copy.copy(self)

@@ -108,7 +108,11 @@ def twisted(rng: np.random.Generator, value: Any) -> Any:
     value = copy.deepcopy(value)
     at = value
     while True:
-        keys: list[Any] = list(at) if isinstance(at, dict) else list(range(len(at))) if isinstance(at, list) else []
+        keys: list[Any] = []
+        if isinstance(at, dict):
+            keys = list(at)
+        elif isinstance(at, list):
+            keys = list(range(len(at)))
         if not keys:
             return pick(rng, ODD)
         key = pick(rng, keys)
@@ -162,7 +166,7 @@ class Segments:
             path = write(directory, games, game)
             self.whole.append((game, games, path.name, path.read_bytes()))
             path.unlink()
-        learns_from(games)  # which compiles it
+        learns_from(games)  # compiles it
 
     def case(self) -> Case:
         rng = self.rng
@@ -251,7 +255,7 @@ class Journals:
             batches = [some_games(game, int(rng.integers(1000)), (2, 1)) for _ in range(3)]
             header = json.dumps({"schema": "plyzero.journal/1", **_identity(game)}).encode()
             self.whole.append((game, batches, [header, *(_encode(each, 1) for each in batches)]))
-            learns_from(_decode(_encode(batches[0], 1), game, 1))  # which compiles it
+            learns_from(_decode(_encode(batches[0], 1), game, 1))  # compiles it
 
     def case(self) -> Case:
         rng = self.rng

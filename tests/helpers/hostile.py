@@ -32,7 +32,7 @@ def at_most(*, seconds: int = 10, megabytes: int = 64) -> Iterator[None]:
     def memory(key: str) -> int:
         return int(re.search(rf"{key}:\s+(\d+)", Path("/proc/self/status").read_text())[1]) >> 10
 
-    ctypes.CDLL(None).malloc_trim(0)  # what is free may not hide what is taken
+    ctypes.CDLL(None).malloc_trim(0)  # otherwise free memory could hide allocations
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     before, handler = memory("VmRSS"), signal.signal(signal.SIGALRM, stop)
     signal.alarm(seconds)

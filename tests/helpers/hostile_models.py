@@ -437,7 +437,9 @@ def in_a_child(read: Callable[[], object], refusals: type[Exception], *, seconds
             used = math.ceil(time.process_time())
             resource.setrlimit(resource.RLIMIT_CPU, (used + seconds, used + seconds))
             Path("/proc/self/clear_refs").write_text("5")  # the peak of memory begins anew
-            before, began, said = _peak_megabytes(), time.process_time(), ""
+            before = _peak_megabytes()
+            began = time.process_time()
+            said = ""
             try:
                 read()
             except refusals as error:
@@ -473,7 +475,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory)
         name = publish_model(path, linear().SerializeToString(), fence=1, step=1)
-        load_model(path, name, TIC_TAC_TOE)  # what is loaded once only does not count
+        load_model(path, name, TIC_TAC_TOE)  # so that modules that are loaded once do not count
         for what, (_, build) in (SMALL | HEAVY).items():
             model = build(path)
             content = model if isinstance(model, bytes) else model.SerializeToString()

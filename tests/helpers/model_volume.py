@@ -55,7 +55,9 @@ class Process:
     running: "Process | None" = None
 
     def __init__(self) -> None:
-        self.alive, self.paused, self.met = True, False, ""
+        self.alive = True
+        self.paused = False
+        self.met = ""
         self.descriptors: set[int] = set()
         self.fault_point = "start"
         self._trouble: Trouble | None = None
@@ -91,7 +93,9 @@ class Process:
     def go_on(self, trouble: Trouble | None = None) -> None:
         """Go on with the work that stands still."""
         assert self.paused
-        self._trouble, self.paused, self.met = trouble, False, ""
+        self._trouble = trouble
+        self.paused = False
+        self.met = ""
         self._turn.release()
         self._wait()
 

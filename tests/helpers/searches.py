@@ -54,19 +54,22 @@ def nodes_of(slots, position, node=0):
 
 
 def tree_of(slots: SearchSlots, start: Game, slot: int = 0, node: int = 0) -> dict[str, Any]:
-    """Return the whole tree below `node`: what is known of it and, by action name, of its moves."""
+    """Return the whole tree below `node`: its facts, and those of its moves by action name."""
     record = slots.trees.nodes[slot, node]
     edges = slots.trees.edges[slot, record["first_edge"] : record["first_edge"] + record["num_edges"]]
     moves = {}
     for edge in edges:
         if edge["visits"]:
-            moves[start.action_name(int(edge["action"]))] = {
+            move: dict[str, Any] = {
                 "visits": int(edge["visits"]),
                 "q": rounded(edge["value_sum"] / edge["visits"]),
                 "prior": rounded(edge["prior"]),
-                **({"proven": ["loss", "draw", "win"][edge["proven"] + 1]} if edge["proven"] != UNPROVEN else {}),
-                **({"then": tree_of(slots, start, slot, edge["child"])} if edge["child"] != NO_NODE else {}),
             }
+            if edge["proven"] != UNPROVEN:
+                move["proven"] = ["loss", "draw", "win"][edge["proven"] + 1]
+            if edge["child"] != NO_NODE:
+                move["then"] = tree_of(slots, start, slot, edge["child"])
+            moves[start.action_name(int(edge["action"]))] = move
     value = rounded(record["value_sum"] / max(1, record["visits"]))
     return {"player": int(record["to_play"]), "visits": int(record["visits"]), "value": value, "moves": moves}
 

@@ -17,16 +17,19 @@ _values: dict[Any, int] = {}
 
 
 def perfect(position: Game) -> int:
-    """A move of tic-tac-toe that keeps the value of the position; of equals the centre, then a corner."""
+    """A move of tic-tac-toe that keeps the value of the position; among equals the centre, then a corner."""
     values = move_values(position, _values)
     return max(CENTRE_CORNERS_EDGES, key=lambda square: values.get(square, -2))
 
 
 def game_lines(start: Game, choose: Callable[[Game], int], count: int, *, opening: int, seed: int = 0) -> list[str]:
     """Games in which `choose` plays both sides after 0 to `opening` random moves, all numbers equally often."""
-    rng, lines = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    lines: list[str] = []
     while len(lines) < count:
-        position, moves, plies = start, [], len(lines) % (opening + 1)
+        plies = len(lines) % (opening + 1)
+        position = start
+        moves: list[int] = []
         while position.outcome() is None:
             is_opening = len(moves) < plies
             moves.append(int(rng.choice(position.legal_actions())) if is_opening else choose(position))

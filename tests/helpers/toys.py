@@ -91,7 +91,9 @@ class Harvest(Game):
     to_play, taken = 0, (0, 0)
 
     def __init__(self, max_plies: int = 6):
-        self.max_plies, self.max_score, self.plies = max_plies, max_plies, 0
+        self.max_plies = max_plies
+        self.max_score = max_plies
+        self.plies = 0
 
     def legal_actions(self):
         return [0, 1, 2] if self.plies < self.max_plies else []
@@ -143,7 +145,9 @@ class CompiledHarvest(CompiledGame):
         if s["plies"] < s["max_plies"]:
             return ONGOING
         lead = int(s["taken"][0]) - int(s["taken"][1])
-        return DRAW if lead == 0 else 0 if lead > 0 else 1
+        if lead == 0:
+            return DRAW
+        return 0 if lead > 0 else 1
 
     def score(s):
         return abs(int(s["taken"][0]) - int(s["taken"][1]))
@@ -161,7 +165,9 @@ class Counted:
     """An evaluator of Harvest that expects the points so far, and the same value everywhere."""
 
     def __init__(self, max_score: float, value: float = 0.0, *, has_score: bool = True):
-        self.max_score, self.value, self.has_score = max_score, value, has_score
+        self.max_score = max_score
+        self.value = value
+        self.has_score = has_score
 
     def __call__(self, leaves: EvaluationBatch) -> Evaluation:
         seen = leaves.observations.reshape(len(leaves.observations), 3)
@@ -181,7 +187,9 @@ class Written(Game):
 
     def __init__(self, movers: str = "0", winners: str = "01"):
         assert len(winners) == 2 ** len(movers)
-        self.movers, self.winners, self.moves = movers, winners, ""
+        self.movers = movers
+        self.winners = winners
+        self.moves = ""
         self.max_plies = len(movers)
 
     @property

@@ -120,7 +120,10 @@ def bad_entries(root: Path, kinds: Iterable[str] = KINDS, names: Iterable[str] =
         for path in made:
             for left in (path, root / "quarantine" / path.name):
                 with suppress(FileNotFoundError):
-                    left.rmdir() if left.is_dir() and not left.is_symlink() else left.unlink()
+                    if left.is_dir() and not left.is_symlink():
+                        left.rmdir()
+                    else:
+                        left.unlink()
 
 
 def put_bad_entry(path: Path, kind: str) -> None:

@@ -70,17 +70,20 @@ class Kalah(Game):
     to_play = 0
 
     def __init__(self):
-        side = (*[SEEDS] * PITS, 0)
-        self.cups = side + side  # own pits and store, then the other's; own is what the player to move has
+        side = (SEEDS,) * PITS + (0,)
+        self.cups = side + side  # pits and store of the player to move, then those of the other
 
     def legal_actions(self):
         return [pit for pit in range(PITS) if self.cups[pit]]
 
     def play(self, action):
-        after, cups = copy.copy(self), list(self.cups)
-        seeds, cups[action], last = cups[action], 0, action
+        after = copy.copy(self)
+        cups = list(self.cups)
+        seeds = cups[action]
+        cups[action] = 0
+        last = action
         for _ in range(seeds):
-            last = (last + 1) % OTHER_STORE  # which is passed over: it is the last cup
+            last = (last + 1) % OTHER_STORE  # OTHER_STORE, the last cup, is passed over
             cups[last] += 1
         opposite = 2 * PITS - last
         if last < PITS and cups[last] == 1 and cups[opposite]:
@@ -88,7 +91,10 @@ class Kalah(Game):
             cups[last] = cups[opposite] = 0
         own, other = cups[:PITS], cups[PITS + 1 : OTHER_STORE]
         if not any(own) or not any(other):
-            cups = [*[0] * PITS, cups[OWN_STORE] + sum(own), *[0] * PITS, cups[OTHER_STORE] + sum(other)]
+            own_store = cups[OWN_STORE] + sum(own)
+            other_store = cups[OTHER_STORE] + sum(other)
+            empty = [0] * PITS
+            cups = [*empty, own_store, *empty, other_store]
         if last != OWN_STORE:
             cups = cups[PITS + 1 :] + cups[: PITS + 1]
             after.to_play = 1 - self.to_play
@@ -99,7 +105,9 @@ class Kalah(Game):
         if self.legal_actions():
             return None
         lead = self.cups[OWN_STORE] - self.cups[OTHER_STORE]
-        return Outcome(None if lead == 0 else self.to_play if lead > 0 else 1 - self.to_play)
+        if lead == 0:
+            return Outcome(None)
+        return Outcome(self.to_play if lead > 0 else 1 - self.to_play)
 
     def observe(self):
         return np.reshape(np.array(self.cups, np.float32), self.observation_shape)
@@ -147,13 +155,15 @@ class Shuffle(Game):
     """Two men face each other on a strip; who cannot move has lost; a position that comes a third time is a draw."""
 
     num_actions = len(STRIDES)
-    observation_shape = (3, STRIP, STRIP)  # at [own man, other's], from their homes: now; before, on own moves; other's
-    # With either player to move, there are STRIP * (STRIP - 1) / 2 ways for the men to stand. Each may come twice.
+    # Planes at [own man, other man], counted from their homes: the position; earlier positions with the player to move;
+    # earlier positions with the other.
+    observation_shape = (3, STRIP, STRIP)
+    # For each player to move, the men have STRIP * (STRIP - 1) / 2 positions. Each may come twice.
     max_plies = 2 * STRIP * (STRIP - 1)
     to_play = 0
 
     def __init__(self):
-        self.men = (0, 0)  # how far the man of the player to move and the other one have come from their homes
+        self.men = (0, 0)  # steps from home, of the man of the player to move and of the other man
         self.past = ()  # earlier (player to move, men)
 
     def legal_actions(self):
@@ -164,7 +174,8 @@ class Shuffle(Game):
         return self.past.count((self.to_play, self.men)) == 2
 
     def play(self, action):
-        after, (own, other) = copy.copy(self), self.men
+        after = copy.copy(self)
+        own, other = self.men
         after.past = (*self.past, (self.to_play, self.men))
         after.men = (other, own + STRIDES[action])
         after.to_play = 1 - self.to_play
@@ -183,14 +194,17 @@ class Shuffle(Game):
         return planes
 
     def key(self):
-        return self.to_play, self.men, tuple(sorted(self.past))  # in which order they came does not matter any more
+        return self.to_play, self.men, tuple(sorted(self.past))  # the order of earlier positions does not matter
 
     def action_name(self, action):
         return f"{STRIDES[action]:+d}"
 
     def __str__(self):
         first, second = self.men if self.to_play == 0 else self.men[::-1]
-        return "".join("x" if at == first else "o" if at == STRIP - 1 - second else "." for at in range(STRIP))
+        squares = ["."] * STRIP
+        squares[first] = "x"
+        squares[STRIP - 1 - second] = "o"
+        return "".join(squares)
 
 
 SIDE = 4
@@ -264,7 +278,10 @@ class OneOrTwo(Game):
     def legal_actions(self):
         if self.outcome():
             return []
-        return [a for a in range(36) if not self.board[a]] + [self.stop] * (self.placed == 1)
+        legal = [a for a in range(36) if not self.board[a]]
+        if self.placed == 1:
+            legal.append(self.stop)
+        return legal
 
     def play(self, action):
         after = copy.copy(self)
