@@ -34,12 +34,8 @@ class Breakthrough(Game, version=1):
         # does not know which player is to move, so equal planes must mean equal actions: where the board is turned
         # around, the actions are turned around with it. Bytes are copied and read much faster than a small array.
         self.size = size
-        own_rows, empty_rows, other_rows = (
-            bytes([OWN]) * (2 * size),
-            bytes((size - 4) * size),
-            bytes([OTHER]) * (2 * size),
-        )
-        self.board = own_rows + empty_rows + other_rows  # row by row
+        rows = [OWN, OWN, *[EMPTY] * (size - 4), OTHER, OTHER]
+        self.board = b"".join(bytes([piece]) * size for piece in rows)
         self.steps = [
             (row, column, to)  # action = index of the step from (row, column) to (row + 1, to)
             for row in range(size - 1)
