@@ -45,7 +45,7 @@ SMALL = ("network.blocks=1", "network.channels=8", "selfplay.parallel_games=16",
 
 
 def machine() -> dict[str, Any]:
-    """Return what is measured here."""
+    """Return the date and the hardware."""
     found: dict[str, Any] = {"date": datetime.date.today().isoformat(), "processor": processor()}
     if shutil.which("nvidia-smi"):
         asked = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
@@ -65,7 +65,7 @@ def ask(*arguments: str) -> dict[str, Any]:
 
 
 def network_alone(run: Run, content: bytes, seconds: float, batches: tuple[int, ...]) -> dict[str, Any]:
-    """Return how long two models take to load, what the numbers of this device change, and the rate of each batch."""
+    """Return the load times of two models, the error of this device's numbers, and the rate of each size of batch."""
     loads, networks = [], []
     for _ in range(2):  # the first load also starts the device
         began = time.perf_counter()
@@ -92,7 +92,7 @@ def network_alone(run: Run, content: bytes, seconds: float, batches: tuple[int, 
 
 
 def through_evaluator(run: Run, seconds: float, workers: tuple[int, ...], best: float) -> list[dict[str, Any]]:
-    """Return what so many workers reach of the `best` rate through one evaluator, which alone loads the model."""
+    """Return the rate of each number of workers through one evaluator, and its share of the `best` rate."""
     rows = []
     for number in workers:
         found = measure(run, rate=best, workers=number, seconds=seconds, server=serve_network)

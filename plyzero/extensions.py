@@ -1,4 +1,4 @@
-"""Entry points: how the core finds what kits and other packages bring, without importing any of them by name."""
+"""Entry points, by which the core finds the extensions of kits and other packages without importing them by name."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from plyzero.errors import UserError, install_command
 
 
 def find_extensions(group: str) -> dict[str, EntryPoint]:
-    """Return what is installed under an entry-point group, such as `plyzero.players`: name -> entry point."""
+    """Return name -> entry point, for all that are installed in a group, such as `plyzero.players`."""
     return {entry.name: entry for entry in sorted(entry_points(group=group), key=lambda entry: entry.name)}
 
 
 def load_extension(entry: EntryPoint, what: str) -> Any:
     """Return the object that an entry point names.
 
-    what: it in a message, such as "plyzero serve".
-    Raises UserError if its module cannot be imported, with the command that installs what is missing if that is known.
+    what: the extension in messages, such as "plyzero serve".
+
+    Raises UserError if its module cannot be imported, with the command that installs a missing extra.
     """
     try:
         return entry.load()
-    except Exception as error:  # the module may be one of a package that is not ours to mend
+    except Exception as error:  # the module may belong to another package
         if isinstance(error, ModuleNotFoundError) and entry.extras:
             brought = install_command(",".join(entry.extras))
             raise UserError(f"{what} needs {error.name}, which cannot be found here: {brought}") from error

@@ -61,7 +61,7 @@ class ArrivingLines(Iterator[Line]):
         """Read the lines of `source`, none of them empty, to its end or to the line that `is_last`."""
         self._source, self._is_last = source, is_last
         self._queue = queue.Queue[Line | Exception | None](4096)
-        self._first: list[Line | Exception | None] = []  # what has arrived and is still to be returned
+        self._first: list[Line | Exception | None] = []  # a line or the end that has arrived, but was not returned yet
         start_thread(self._read, name="input")
 
     def wait(self, seconds: float) -> bool:

@@ -27,18 +27,18 @@ class Share(NamedTuple):
 
 
 def usable_memory(cgroup: Path = ROOT, own: Path = OWN) -> int:
-    """Return how many bytes of memory this machine has, or a cgroup of this process may use."""
+    """Return the number of bytes of memory that this machine has, or that a cgroup of this process may use."""
     return find_memory(cgroup, own).amount
 
 
 def usable_cores(cgroup: Path = ROOT, own: Path = OWN) -> int:
-    """Return how many CPU cores this process may use, by its affinity and by the CPU quotas of its cgroups."""
+    """Return the number of CPU cores that this process may use, by its affinity and the CPU quotas of its cgroups."""
     return find_cores(cgroup, own).amount
 
 
 def find_memory(cgroup: Path = ROOT, own: Path = OWN) -> Share:
-    """Return what `usable_memory` returns, with its source."""
-    found = Share(1 << 33, "assumed")  # where the system does not report it
+    """Return the result of `usable_memory`, with its source."""
+    found = Share(1 << 33, "assumed")  # if the system does not report it
     with suppress(OSError, ValueError):  # another system
         found = Share(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), "that of this machine")
     for directory in _cgroups("memory", cgroup, own):
@@ -50,7 +50,7 @@ def find_memory(cgroup: Path = ROOT, own: Path = OWN) -> Share:
 
 
 def find_cores(cgroup: Path = ROOT, own: Path = OWN) -> Share:
-    """Return what `usable_cores` returns, with its source."""
+    """Return the result of `usable_cores`, with its source."""
     if hasattr(os, "sched_getaffinity"):
         cores = Share(len(os.sched_getaffinity(0)), "by the affinity of this process")
     else:  # macOS

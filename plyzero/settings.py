@@ -358,7 +358,7 @@ class Settings(SettingsSection):
         return self.trainer.bootstrap_passes * self.selfplay.bootstrap_positions
 
     def left_for_first_model(self, *, trained: float, credit: float) -> int:
-        """Return how many positions are still to be trained before the first model is published."""
+        """Return the number of positions that are still to be trained before the first model is published."""
         return int(max(0, min(credit, self.bootstrap_credit - trained)))
 
 

@@ -36,7 +36,7 @@ class RemotePath(PosixPath):
         raise NotImplementedError
 
     def read_part(self, offset: int, *, max_bytes: int) -> bytes:
-        """Return what the object has from `offset` on, at most `max_bytes`."""
+        """Return the content of the object from `offset` on, at most `max_bytes`."""
         raise NotImplementedError
 
     def sizes(self) -> dict[str, int]:
@@ -49,7 +49,7 @@ class RemotePath(PosixPath):
 
 
 def to_path(text: str) -> Path:
-    """Return the path that `text` names: a RemotePath if a scheme of a volume begins it, such as s3://bucket/prefix.
+    """Return the path that `text` names: a RemotePath if it begins with the scheme of a volume, as s3://bucket/prefix.
 
     Raises UserError if the volume's package is not installed, or refuses the name.
     """

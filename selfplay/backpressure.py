@@ -57,7 +57,7 @@ class Backpressure:
         return self._file_errors.read_error
 
     def reason(self, *, has_model: bool) -> str | None:
-        """Return why the worker must wait, or None. It is called before every batch and does not read the volume."""
+        """Return the reason why the worker must wait, or None. It is called before every batch, and reads no file."""
         self._has_model = has_model
         settings = self._run.settings
         store = settings.store

@@ -298,13 +298,13 @@ class GamesInPlay:
 
     def _count_resignation(self, game: np.void) -> None:
         """Count a finished game that was resigned, or in which a player would have resigned."""
-        resigned, tested, false = 2, 3, 4  # places in the counts
+        counts = self.resignations  # resigned, tested, false ones
         if game["end"] == RESIGNED:
-            self._records.counts[resigned] += 1
+            counts[0] += 1
         if game["end"] == BY_RULE and game["resigner"] != NOBODY:
-            self._records.counts[tested] += 1
+            counts[1] += 1
             if game["outcome"] != 1 - game["resigner"]:
-                self._records.counts[false] += 1
+                counts[2] += 1
 
     def _whole_record(self, slot: int) -> list[NDArray[Any]]:
         """Return the tables of a game, as `_recorded`, after the pages that were taken from them, which it drops."""

@@ -62,17 +62,93 @@ def run_worker(
         games = EvaluatedGames(run, seeds, watch, evaluator)
     on_ready()
     lines = SparseLines(run.metrics / f"worker-{name}.{incarnation}.jsonl")
-    reason: str | None = None
-    made = Rate()
-    began = time.monotonic()
-    waited = 0.0
-    iterations = 0
-    written = 0
-    log_at = began + LOG_SECONDS
+    with ReplayWriter(run, worker=name, incarnation=incarnation) as writer, watch:
+        backpressure = Backpressure(run, writer)
+        # If the run is in a bucket, the trainer may be on another machine, which does not see the journals of this one.
+        adoption = Adoption(run) if run.scratch else None
+        progress = _Progress(run, games, writer, backpressure, watch)
 
-    def describe(state: str) -> dict[str, object]:
-        seconds, totals = time.monotonic() - began, writer.totals()
-        plies = [number for part in games.games for number in part.plies]
+        def look() -> None:
+            """Look at the volume, and report progress. The loop does not wait for this thread."""
+            backpressure.refresh()
+            if adoption:
+                adoption.adopt()
+            progress.report(heartbeat, lines)
+
+        games.refresh()
+        log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, games.label)
+        seconds = interval(run.root, REFRESH_SECONDS / 2)
+        with repeating(look, seconds, name="heartbeat") as thread, ending_if_hung(stop, run.game.name) as playing:
+            while not (stop.is_set() or backpressure.done):
+                games.refresh()
+                reason = backpressure.reason(has_model=games.has_model)
+                thread.check()
+                progress.next_iteration(reason)
+                if reason:
+                    before = time.monotonic()
+                    watch.wait(0.2)
+                    progress.waited_seconds += time.monotonic() - before
+                    continue
+                with playing:
+                    found = games.run()
+                for finished in found:
+                    writer.add(finished)
+    stopped = progress.describe("stopped")
+    heartbeat.beat(stopped, force=True)
+    lines.add(stopped, force=True)
+    if backpressure.done:
+        log.info(f"END, {backpressure.done} reached: {MADE} in %(seconds)s s", stopped)
+
+
+class _Progress:
+    """The progress of a worker's loop, for its heartbeat, its metrics and its log.
+
+    waited_seconds: time that the loop has waited so far.
+    """
+
+    def __init__(
+        self, run: Run, games: EvaluatedGames, writer: ReplayWriter, backpressure: Backpressure, watch: ModelWatch
+    ) -> None:
+        self._shows_resignations = run.settings.selfplay.resign_below > 0
+        self._games = games
+        self._writer = writer
+        self._backpressure = backpressure
+        self._watch = watch
+        self.waited_seconds = 0.0
+        self._reason: str | None = None
+        self._iterations = 0
+        self._reported = 0  # the last reported iteration
+        self._made = Rate()
+        self._began = time.monotonic()
+        self._log_at = self._began + LOG_SECONDS
+
+    def next_iteration(self, reason: str | None) -> None:
+        """Count an iteration of the loop. `reason`: why the loop waits in it, or None."""
+        self._reason = reason
+        self._iterations += 1
+
+    def report(self, heartbeat: Heartbeat, lines: SparseLines) -> None:
+        """Write heartbeat, metrics and log, if the loop has made progress since the last report."""
+        if self._iterations == self._reported:
+            return
+        self._reported = self._iterations
+        fields = self.describe(self._reason or "playing")
+        heartbeat.beat(fields)
+        lines.add(fields)
+        if time.monotonic() >= self._log_at:
+            self._log_at += LOG_SECONDS
+            log.info(f"%(state)s: {MADE}, %(full_positions_per_second)s/s, model %(model)s", fields)
+
+    def describe(self, state: str) -> dict[str, object]:
+        """Return the fields of the heartbeat; docs/formats.md lists them."""
+        games, writer = self._games, self._writer
+        seconds = time.monotonic() - self._began
+        totals = writer.totals()
+        plies: list[int] = []
+        for part in games.games:
+            plies += part.plies
+        rate = self._made.per_second(totals["full_positions"], seconds - self.waited_seconds)
+        resignations = dict(zip(RESIGNATIONS, games.resignations, strict=True)) if self._shows_resignations else {}
         return {
             "role": "selfplay",
             "state": state,
@@ -82,58 +158,14 @@ def run_worker(
             "network_seconds": round(games.network_seconds, 1),
             "games_under_way": len(plies),
             "plies_under_way": sum(plies),
-            "full_positions_per_second": round(made.per_second(totals["full_positions"], seconds - waited), 1),
+            "full_positions_per_second": round(rate, 1),
             "seconds": round(seconds, 1),
-            "waited_seconds": round(waited, 1),
-            **(dict(zip(RESIGNATIONS, games.resignations, strict=True)) if settings.resign_below else {}),
+            "waited_seconds": round(self.waited_seconds, 1),
+            **resignations,
             "refused_games": writer.refused_games,
-            "read_error": backpressure.read_error or watch.read_error,
+            "read_error": self._backpressure.read_error or self._watch.read_error,
             "write_error": writer.write_error,
         }
-
-    def look() -> None:
-        """Look at the volume; if the loop has made progress, write heartbeat and metrics. The loop does not wait."""
-        nonlocal written, log_at
-        backpressure.refresh()
-        if adoption:
-            adoption.adopt()
-        if iterations == written:
-            return
-        written = iterations
-        fields = describe(reason or "playing")
-        heartbeat.beat(fields)
-        lines.add(fields)
-        if time.monotonic() >= log_at:
-            log_at += LOG_SECONDS
-            log.info(f"%(state)s: {MADE}, %(full_positions_per_second)s/s, model %(model)s", fields)
-
-    with ReplayWriter(run, worker=name, incarnation=incarnation) as writer, watch:
-        backpressure = Backpressure(run, writer)
-        # If the run is in a bucket, the trainer may be on another machine, which does not see the journals of this one.
-        adoption = Adoption(run) if run.scratch else None
-        games.refresh()
-        log.info("%s.%s plays %s, model %s", name, incarnation, run.game.name, games.label)
-        seconds = interval(run.root, REFRESH_SECONDS / 2)
-        with repeating(look, seconds, name="heartbeat") as thread, ending_if_hung(stop, run.game.name) as playing:
-            while not (stop.is_set() or backpressure.done):
-                games.refresh()
-                reason = backpressure.reason(has_model=games.has_model)
-                thread.check()
-                iterations += 1
-                if reason:
-                    before = time.monotonic()
-                    watch.wait(0.2)
-                    waited += time.monotonic() - before
-                    continue
-                with playing:
-                    found = games.run()
-                for finished in found:
-                    writer.add(finished)
-    stopped = describe("stopped")
-    heartbeat.beat(stopped, force=True)
-    lines.add(stopped, force=True)
-    if backpressure.done:
-        log.info(f"END, {backpressure.done} reached: {MADE} in %(seconds)s s", stopped)
 
 
 def game_seeds(seed: int, worker: str, incarnation: str) -> Iterator[int]:

@@ -134,7 +134,7 @@ def output_of(command: str, bot: Path) -> str:
 
 
 def seconds_of(bot: Player, game: GameSpec) -> float:
-    """Return how long the bot's first move takes, all compiled: the shortest of three times."""
+    """Return the duration of the bot's first move when all is compiled: the shortest of three times, in seconds."""
     start = first_decision(game.start)
     bot.choose_all([start])
     times = []
@@ -146,7 +146,7 @@ def seconds_of(bot: Player, game: GameSpec) -> float:
 
 
 def training(made: dict[str, Any], run: Path | None) -> dict[str, Any]:
-    """Return what a card says of the training; its command makes the run too, if there was one."""
+    """Return the facts of a card about the training; its command also makes the run, if there was one."""
     exams = {
         f"{exam}, {report['simulations']} simulations": brief(report["best moves"]["all"])
         for exam, reports in made["scores"].items()

@@ -163,12 +163,13 @@ def as_text(result: dict[str, Any]) -> str:
 
 
 def scores_as_text(scores: Mapping[str, Sequence[dict[str, Any]]]) -> str:
-    """Return what a line says of `scores`: exam -> a report of `network_scores` for each number of simulations."""
+    """Return `scores` as text: exam -> a report of `network_scores` for each number of simulations."""
     parts = []
     for name, reports in scores.items():
         for report in reports:
             parts.append(f"{name} {report['simulations']}: {brief(report['best moves']['all'])}")
-            parts += [f"Brier {brief(report['Brier']['all'])}"] if "Brier" in report else []
+            if "Brier" in report:
+                parts.append(f"Brier {brief(report['Brier']['all'])}")
     return " ".join(parts)
 
 

@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def solver_of(game: GameSpec) -> Callable[[list[int]], dict[int, int]]:
-    """Return what maps the moves that lead to a position to the value of every legal action in it."""
+    """Return a function from the moves that lead to a position to the value of every legal action in it."""
     if game.name == "connect-four":
         return connect_four_solver()
     solver = Solver(cast(CompiledGame, game.start))

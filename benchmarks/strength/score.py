@@ -76,7 +76,7 @@ def network_scores(network: Network, exam: Sequence[Question], simulations: int)
 
 
 def choices(player: Player, exam: Sequence[Question]) -> list[int]:
-    """Return what the player does in each position, without any noise."""
+    """Return the player's move in each position, without noise."""
     chosen: list[int] = []
     for i in range(0, len(exam), AT_ONCE):
         chosen += player.choose_all([each.position for each in exam[i : i + AT_ONCE]])
@@ -84,7 +84,7 @@ def choices(player: Player, exam: Sequence[Question]) -> list[int]:
 
 
 def value_scores(exam: Sequence[Question], network: Network) -> dict[str, Any]:
-    """Return how often the likeliest of win, draw and loss is true, and the Brier score of the three (0 is perfect)."""
+    """Return the share of positions where the likeliest of win, draw and loss is true, and the Brier score, best 0."""
     observations = np.stack([each.position.observe() for each in exam]).astype(np.float32)
     wdl = network(EvaluationBatch(observations, list)).wdl[:, :3]
     truth = np.eye(3)[[1 - each.value for each in exam]]

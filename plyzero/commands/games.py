@@ -74,7 +74,8 @@ def check(
     spec = find_game(game)
     other = find_game(against) if against else None
     extra_laws = [agreement_with(lambda: other.start)] if other else []
-    names = [law.name for law in (*laws_of(spec.start), *extra_laws)]
+    all_laws = [*laws_of(spec.start), *extra_laws]
+    names = [law.name for law in all_laws]
     # The first of these was a law of version 0.2 and is now a warning.
     skipped = [name for name in skip or () if name not in ("last_mover_wins_some", *spec.start.waived_laws)]
     for name in skipped:

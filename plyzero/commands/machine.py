@@ -107,7 +107,8 @@ def bench(
     if evaluator:
         require("grpc")
     found = find_game(game)
-    settings = [*(options or []), f"network.blocks={blocks}", f"network.channels={channels}"]
+    settings = list(options or ())
+    settings += [f"network.blocks={blocks}", f"network.channels={channels}"]
     if no_cache:
         settings.append("selfplay.cache_mb=0")
     with tempfile.TemporaryDirectory() as directory, show_progress("starting") as report_progress, playing(found):

@@ -13,7 +13,7 @@ import pytest
 
 pytest.register_assert_rewrite(
     *(f"plyzero.testing.{each}_contract" for each in ("evaluator", "player", "volume"))
-)  # before they are imported, so that a test that fails says what it compared
+)  # before the imports, so that a failing assertion shows the compared values
 
 from plyzero.check.violations import GameLaws  # noqa: E402
 from plyzero.testing.evaluator_contract import EvaluatorContract  # noqa: E402

@@ -15,13 +15,13 @@ RESULT = re.compile(r"([A-Za-z0-9-]+)\.([A-Za-z]+)")
 
 
 def check_keys(template: dict[str, Any]) -> list[str]:
-    """Return which keys of a WorkflowTemplate Argo does not have: its models drop them without a word."""
+    """Return the keys of a WorkflowTemplate that Argo does not have: its models drop them silently."""
     back = models.WorkflowTemplate.model_validate(template).model_dump_json(exclude_none=True, by_alias=True)
-    return [*_lost(template, json.loads(back), "")]
+    return list(_lost(template, json.loads(back), ""))
 
 
 def check_references(template: dict[str, Any]) -> list[str]:
-    """Return what is wrong with the names in a WorkflowTemplate; an empty list if nothing is."""
+    """Return the faults in the names of a WorkflowTemplate."""
     spec = template["spec"]
     templates = {each["name"]: each for each in spec["templates"]}
     known = {f"workflow.parameters.{each['name']}" for each in _parameters(spec, "arguments")} | {"workflow.name"}

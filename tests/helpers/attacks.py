@@ -334,7 +334,7 @@ def forker() -> "subprocess.Popen[str]":
 
 
 def ask(*question: object) -> Any:
-    """Return what the process that starts all members answers."""
+    """Return the answer of the process that starts all members."""
     process = forker()
     assert process.stdin is not None
     assert process.stdout is not None

@@ -137,7 +137,9 @@ class Tosses(CompiledGame, version=1):
 
     def chances(s, weights):
         if s["thrown"]:
-            weights[0], weights[1], weights[2] = 1 / 2, 1 / 3, 1 / 6
+            weights[0] = 1 / 2
+            weights[1] = 1 / 3
+            weights[2] = 1 / 6
 
     def play(s, action):
         if s["thrown"] == 0:

@@ -55,4 +55,4 @@ def write_scores(run: str, group: str, *rows: Mapping[str, Any]) -> None:
 def rows_of(path: Path | str) -> list[dict[str, str]]:
     """The rows of a CSV file."""
     with open(path) as file:
-        return [*csv.DictReader(file)]
+        return list(csv.DictReader(file))

@@ -74,7 +74,9 @@ class Case:
     """
 
     def __init__(self, name: str, content: bytes, judge: Callable[[Path], bool]) -> None:
-        self.name, self.content, self.judge = name, content, judge
+        self.name = name
+        self.content = content
+        self.judge = judge
 
 
 def pick(rng: np.random.Generator, choices: Any) -> Any:
@@ -104,7 +106,7 @@ def damaged(rng: np.random.Generator, content: bytes, other: bytes = b"") -> byt
 
 
 def twisted(rng: np.random.Generator, value: Any) -> Any:
-    """Return what `json.loads` gave, with one thing in it replaced, lost, added, or put inside of another."""
+    """Return a result of `json.loads` in which one thing is replaced, lost, added, or put into another."""
     value = copy.deepcopy(value)
     at = value
     while True:

@@ -196,7 +196,7 @@ def of_kind(objects: list[Object], kind: str) -> list[Object]:
 
 
 def workloads(objects: list[Object]) -> list[Object]:
-    """Return what makes pods: Deployments and Jobs."""
+    """Return the objects that make pods: Deployments and Jobs."""
     return [each for each in objects if each["kind"] in ("Deployment", "Job")]
 
 

@@ -20,24 +20,24 @@ from plyzero.kits.cluster import bucket
 from plyzero.run import adoption, journals
 
 TROUBLES = ("stops", "killed", "fails", "fails though done", "repeated", "short")
-"""What happens at a call. stops = the process is suspended before it. killed = it ends before it. fails = an error, and
+"""Troubles at a call. stops = the process is suspended before it. killed = it ends before it. fails = an error, and
 nothing is done. fails though done = an error after it was done. repeated = a store is asked again, because its first
-answer was lost. short = a write takes half of what it was given."""
+answer was lost. short = a write takes half of the bytes."""
 
 LOCKS = ("locks", "no locks", "locks that do not cross")
 """no locks = locking is an error. locks that do not cross = everybody gets every lock."""
 
 
 class KilledError(BaseException):
-    """Ends what a process does, as SIGKILL does: whatever would clean up is killed too."""
+    """Ends the work of a process, as SIGKILL does: no code cleans up."""
 
 
 class IdleError(BaseException):
-    """Ends what a process does when it would wait."""
+    """Ends the work of a process when it would wait."""
 
 
 class Trouble(NamedTuple):
-    """What happens, one of TROUBLES, and at which call from now, from 1, or at the next one after a fault point."""
+    """One of TROUBLES, and the number of the call from now, from 1, or the fault point before the call."""
 
     at: int | str
     what: str
@@ -109,11 +109,11 @@ class Process:
         self.descriptors.clear()
 
     def call(self, perform: Callable[[], Any], failed: Exception, *, opens: bool = False, repeats: bool = False) -> Any:
-        """Return what a call of the system returns.
+        """Return the result of a system call.
 
         failed:  the error that it raises if it fails.
-        opens:   whether what it does is lost with its answer.
-        repeats: whether it is repeated where its answer is lost.
+        opens:   whether its effect is lost with its answer.
+        repeats: whether it is repeated if its answer is lost.
         """
         what = self._next_trouble()
         if what == "stops":
@@ -165,7 +165,7 @@ class Process:
 
 
 class _Change(NamedTuple):
-    """What is not synced: bytes at an offset of an inode, or a name that goes and one that comes in directories."""
+    """An unsynced change: bytes at an offset of an inode, or names that go from and come to directories."""
 
     where: frozenset[object]
     offset: int = 0
@@ -176,13 +176,15 @@ class _Change(NamedTuple):
 
 
 class ModelVolume:
-    """Stands in for `os`, does everything, and remembers what of it a power failure may undo.
+    """Stands in for `os`, performs all calls, and remembers the changes that a power failure may undo.
 
-    root: below which files are; what is there already is on the disk.
+    root: the directory of the files; existing ones are on the disk.
     """
 
     def __init__(self, root: Path, locks: str) -> None:
-        self._root, self._locks, self._next = root, locks, 0
+        self._root = root
+        self._locks = locks
+        self._next = 0
         self.buckets = _Bucket()
         self._open: dict[int, int | Path] = {}  # descriptor -> inode or directory
         self._start()

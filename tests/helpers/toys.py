@@ -258,7 +258,9 @@ class Wide(CompiledGame):
         return DRAW if s["sum"] % 7 < 3 else s["sum"] % 2
 
     def observe(s, planes):
-        planes[0, 0, 0], planes[1, 0, 0], planes[2, 0, 0] = s["sum"] / 1000, s["plies"], s["to_play"]
+        planes[0, 0, 0] = s["sum"] / 1000
+        planes[1, 0, 0] = s["plies"]
+        planes[2, 0, 0] = s["to_play"]
 
 
 class Plain(Game):

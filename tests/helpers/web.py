@@ -50,7 +50,7 @@ def events(address: str, path: str, **fields: Any) -> list[dict[str, Any]]:
 
 
 def wait_until_ready(address: str) -> dict[str, Any]:
-    """Wait until the server has compiled its search; return what it says of itself."""
+    """Wait until the server has compiled its search; return its answer to /api/about."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         status, about = get(address, "/api/about")
@@ -62,6 +62,6 @@ def wait_until_ready(address: str) -> dict[str, Any]:
 
 
 def violations(page: Any) -> list[tuple[str, str]]:
-    """Return what stands in the way of people who cannot see or use a mouse: the rule of axe and the element."""
+    """Return the violations of rules for people who cannot see or use a mouse: the rule of axe and the element."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install -e '.[browser]'").Axe()
     return [(each["id"], each["nodes"][0]["html"][:200]) for each in axe.run(page).response["violations"]]

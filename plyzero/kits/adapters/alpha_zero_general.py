@@ -179,10 +179,11 @@ class AzgGame(Game):
     def action_name(self, action: int) -> str:
         """Return the square or the column, if there are as many of these as actions; one more action is "pass"."""
         rows, columns = self._shape
+        squares = rows * columns
         if rows and self.num_actions == columns:
             return square_names(1, columns)[action][0]
-        if rows and self.num_actions in (rows * columns, rows * columns + 1):
-            return [*square_names(rows, columns), "pass"][action]
+        if rows and self.num_actions in (squares, squares + 1):
+            return "pass" if action == squares else square_names(rows, columns)[action]
         return str(action)
 
     def render(self) -> Board | None:

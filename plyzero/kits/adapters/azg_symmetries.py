@@ -91,7 +91,7 @@ def _as_numbers(part: Part) -> Array:
 
 
 def _base(part: Part) -> int:
-    """Return how many different numbers a square of a part can have."""
+    """Return the number of different numbers that a square of a part can have."""
     kind = part.dtype.kind
     if kind == "U":
         return 10_000

@@ -303,7 +303,7 @@ def _check_outputs(tasks: Mapping[str, Task]) -> None:
     owners = {task.out: task.name for task in tasks.values()}
     for task in tasks.values():
         out = PurePosixPath(task.out)
-        for parent in (out, *out.parents):
+        for parent in [out, *out.parents]:
             other = owners.get(str(parent), task.name)
             if other != task.name:
                 raise UserError(f"tasks {task.name} and {other} have the same output {parent}; change out")

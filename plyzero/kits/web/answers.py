@@ -187,7 +187,7 @@ class WarmUp:
         self._waits_for = "the search is being compiled"
 
     def waits_for(self) -> str | None:
-        """Return what a first search waits for, such as a first model; None once it has succeeded.
+        """Return the reason why no search has succeeded yet, such as a missing model; None once one has.
 
         The search is started in a thread if none runs.
         """
@@ -250,6 +250,6 @@ def visitor_of(request: Request) -> str:
 
 
 def _moves_before(game: GameSpec, moves: str, player: int) -> int:
-    """Return how many of the moves, rolls not counted, are by `player`."""
+    """Return the number of moves by `player`; rolls are not counted."""
     before = parse_moves(game, moves)[0][:-1]
     return sum(position.to_play == player for position in before if not is_chance(position))

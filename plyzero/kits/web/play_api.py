@@ -39,7 +39,7 @@ LETTER_PAIRS: Final = (1, 4)
 
 
 def describe_sgf(game: GameSpec) -> dict[str, object] | None:
-    """Return how SGF files name the game and its moves; None if the game has no `sgf_game`, or no board.
+    """Return the names of the game and its moves in SGF files; None if the game has no `sgf_game`, or no board.
 
     GM, SZ, KM: properties of the first node; KM only for games with a komi.
     points:     name of a move -> its name in SGF files, where it differs.

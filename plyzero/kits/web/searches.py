@@ -80,7 +80,7 @@ class Searches:
             left.set()
 
     async def result(self, search: Callable[[Report], Event], visitor: str = "") -> Event:
-        """Return what `search` returns, without its events. Raises UserError if it fails or too many wait."""
+        """Return the result of `search`, without its events. Raises UserError if it fails or too many wait."""
         async with aclosing(self.stream(search, visitor)) as events:
             async for event in events:
                 last = event

@@ -126,7 +126,9 @@ def _row(group: str, runs: Sequence[_Run], others: Sequence[_Run] | None) -> dic
     scores = [run.score for run in runs]
     variances = [run.variance for run in runs]
     mean = mean_score_of(scores, variances)
-    difference, low, high = None, None, None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
     if others is not None:
         scores_of_others = [run.score for run in others]
         variances_of_others = [run.variance for run in others]

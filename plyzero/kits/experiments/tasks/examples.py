@@ -52,13 +52,13 @@ def examples(
         turn, place = divmod(number, len(names))
         rng = np.random.default_rng([seed, number])
         opponent = find_opponent(names[place], spec, rng, simulations=simulations)
-        first, first_name = agent, "agent"
-        second, second_name = opponent, names[place]
+        first = (agent, "agent")
+        second = (opponent, names[place])
         if (turn + place) % 2:
-            first, first_name, second, second_name = second, second_name, first, first_name
+            first, second = second, first
         played: list[PlayedGame] = []
-        play_match(first, second, spec.start, games=1, rng=rng, on_game=played.append)
-        record = played[0].as_json(spec, (first_name, second_name))
+        play_match(first[0], second[0], spec.start, games=1, rng=rng, on_game=played.append)
+        record = played[0].as_json(spec, (first[1], second[1]))
         positions, moves = play_named(spec.start, record["moves"])
         replayed = GameRecord(positions, moves)
         frames = frames_of(replayed)
