@@ -40,7 +40,7 @@ class Backpressure:
     def refresh(self) -> None:
         """Read the state of the volume, which may be slow; to be called every REFRESH_SECONDS.
 
-        After an error, which is logged once, what was read before stays in use.
+        After an error, which is logged once, the values read before stay in use.
         """
         beat = read_trainer(self._run)
         self._trainer.update(beat)

@@ -198,6 +198,9 @@ class MeasuredWorker:
         return {part: round(seconds / played_seconds, 4) for part, seconds in spent.items()}
 
     def _seconds(self) -> dict[str, float]:
-        parts = "network", "search", "rules", "record"
-        spent = {part: sum(games.seconds[part] for games in self._games) for part in parts}
-        return spent | {"record": spent["record"] + self._writer_seconds}
+        spent = dict.fromkeys(("network", "search", "rules", "record"), 0.0)
+        for games in self._games:
+            for part, seconds in games.seconds.items():
+                spent[part] += seconds
+        spent["record"] += self._writer_seconds
+        return spent

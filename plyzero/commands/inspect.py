@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.text import Text
@@ -145,6 +145,10 @@ def health(
     print("ok")
 
 
+RENAMED: Final = {"first_step": "low", "last_step": "high"}
+"""Field of a segment's name -> its key in the JSON of `replay ls`, where they differ."""
+
+
 def replay_ls(run: RunOption, as_json: Json = False) -> None:
     """List the segments of a run."""
     from plyzero.run.directory import read_run
@@ -153,8 +157,10 @@ def replay_ls(run: RunOption, as_json: Json = False) -> None:
     names = _in_order(list_segments(read_run(run).segments))
     totals = {key: sum(getattr(name, key) for name in names) for key in ("games", "positions", "full")}
     if as_json:
-        renamed = {"first_step": "low", "last_step": "high"}
-        segments = [{renamed.get(key, key): each for key, each in name._asdict().items()} for name in names]
+        segments = []
+        for name in names:
+            fields = name._asdict()
+            segments.append({RENAMED.get(key, key): value for key, value in fields.items()})
         print(json.dumps({"version": 1, "segments": segments, "totals": totals}))
         return
     table = make_table("writer", "segment", "games", "positions", "full search", "model steps")

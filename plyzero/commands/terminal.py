@@ -148,7 +148,8 @@ class Terminal:
             (choice,) = choices(self.bot, [position])
             if isinstance(choice, Forfeit):  # a player that fails to move loses
                 self.say(choice.reason)
-                self.session.forfeited = self.is_outdated = True
+                self.session.forfeited = True
+                self.is_outdated = True
             else:
                 self.say(f"The bot plays {position.action_name(choice)}.")
                 self.play(choice)

@@ -50,7 +50,7 @@ _call: Final = mmap.mmap(-1, 1 << 24)
 
 _calls: Final = itertools.count(1)
 _LIBC: Final[Any] = ctypes.CDLL(None)
-_guards: Final = itertools.cycle([bytes([byte] * GUARD) for byte in range(1, 252)])  # calls with equal arrays differ
+_guards: Final = itertools.cycle([bytes([byte]) * GUARD for byte in range(1, 252)])  # a new one for each call
 _games: list[str] = []  # native games of this process; empty once it ends by itself
 _loaded: dict[Path, Library] = {}
 _tried: set[tuple[Library, int]] = set()

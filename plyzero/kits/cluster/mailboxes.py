@@ -265,7 +265,8 @@ class _Connection:
         except UserError as error:
             self._answer(mailbox, error)
             return
-        request = self._waiting[mailbox] = Request(observations, partial(self._answer, mailbox))
+        request = Request(observations, partial(self._answer, mailbox))
+        self._waiting[mailbox] = request
         self._batcher.add(request)
 
     def _answer(self, mailbox: int, found: Answer | Exception) -> None:

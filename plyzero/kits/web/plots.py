@@ -66,7 +66,7 @@ def plot_ratings(players: Sequence[Mapping[str, Any]], *, anchor: str = "", titl
     players: with the fields `player`, `elo`, `low` and `high`. anchor: the player with 0 Elo.
     """
     rated = sorted(players, key=lambda each: float(each["elo"]), reverse=True)
-    rows = [(str(each["player"]), *(float(each[key]) for key in ("elo", "low", "high"))) for each in rated]
+    rows = [(str(each["player"]), float(each["elo"]), float(each["low"]), float(each["high"])) for each in rated]
     x = "Elo with 95 % interval"
     if anchor:
         x += f"; {anchor} = 0"

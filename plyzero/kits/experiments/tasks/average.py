@@ -58,9 +58,12 @@ def average(inputs: Path, out: Path, *, report: Callable[[str], None], runs: Seq
         for run in missing[kind]:
             report(f"{run} has no {table}; the averages are without it")
     curves = [read_rows(inputs / run / TRAIN_TABLE, TRAIN_COLUMNS) for run in runs if run not in missing["train"]]
-    scores = [read_rows(inputs / run / EVAL_TABLE, EVAL_COLUMNS) for run in runs if run not in missing["evaluate"]]
+    scores: list[Row] = []
+    for run in runs:
+        if run not in missing["evaluate"]:
+            scores += read_rows(inputs / run / EVAL_TABLE, EVAL_COLUMNS)
     write_table(out / "train.csv", AVERAGE_COLUMNS, average_curves(curves))
-    write_table(out / "eval.csv", AVERAGE_SCORES, average_scores(row for rows in scores for row in rows))
+    write_table(out / "eval.csv", AVERAGE_SCORES, average_scores(scores))
     write_json(out / "missing.json", missing)
 
 

@@ -28,7 +28,7 @@ td { padding-right: 1rem; overflow-wrap: anywhere }
 class Results(NamedTuple):
     """Files of a task that belong together.
 
-    name:     what they are.
+    name:     their name on the page.
     task:     the directory of the task.
     patterns: patterns of their names in it.
     """
