@@ -7,15 +7,15 @@ from collections.abc import Iterable
 
 
 class UserError(Exception):
-    """Wrong input. The message says what was expected, what came, where, and what to do."""
+    """Wrong input. The message has what was expected, what came, where, and what to do."""
 
 
 class FailedError(Exception):
-    """Something failed although its input is valid: exit code 1 of a command. The message says what, and why."""
+    """A failure although the input is valid: exit code 1 of a command. The message has what failed, and why."""
 
 
 class ModelRefusedError(UserError):
-    """A model that cannot be used. The message says which one and why."""
+    """A model that cannot be used. The message has the model and the reason."""
 
 
 class ModelDamagedError(ModelRefusedError):

@@ -423,7 +423,7 @@ def _rename_to_new(temporary: Path, path: Path) -> None:
             if not path.samefile(temporary):  # NFS may report an error although it did the work
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
         elif error.errno in NO_LINKS:
-            os.replace(temporary, path)  # not safe against a second writer of this name; `plyzero doctor` says so
+            os.replace(temporary, path)  # not safe against a second writer of this name; `plyzero doctor` warns of it
             return
         else:
             raise

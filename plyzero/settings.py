@@ -164,8 +164,7 @@ class NetworkSettings(SettingsSection):
     """The network."""
 
     module: ClassName = "plyzero.trainer.network:ResidualNetwork"
-    """The class of the network, MODULE:CLASS, such as my_net:MyNet; docs/python-api.md says what it
-    must do."""
+    """The class of the network, MODULE:CLASS, such as my_net:MyNet; docs/python-api.md describes its methods."""
 
     blocks: int = Field(3, ge=1, le=1024)
     """Number of residual blocks. AlphaZero: 19."""

@@ -26,7 +26,7 @@ TAKES_ANYTHING: Final[dict[str, Any]] = {
 
 
 def add_commands_of_kits(app: typer.Typer) -> None:
-    """Add each installed command to the command line. One that cannot be imported says so when it is called."""
+    """Add each installed command to the command line. One that cannot be imported reports it when it is called."""
     for name, entry in find_extensions(GROUP).items():
         try:
             command = load_extension(entry, f"plyzero {name}")

@@ -171,8 +171,8 @@ def _end_by_exit(_: object) -> None:
     """End this process, which is about to be ended by exit() in C, with a sentence and exit code 1."""
     if _games:
         _LIBC.fflush(None)  # write the output that C has buffered
-        said = "code in C has called exit(), which has ended the process; plyzero check {} says which function does"
-        print(f"plyzero: {said.format(_games[-1])}", file=sys.stderr, flush=True)
+        what = "code in C has called exit(), which has ended the process"
+        print(f"plyzero: {what}; plyzero check {_games[-1]} says which function does", file=sys.stderr, flush=True)
         os._exit(1)
 
 

@@ -85,8 +85,8 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
     colours: the colours of the pieces of players 0 and 1, in words; null without a board.
     text:    the position as text.
     toPlay:  0 or 1.
-    legal:   for each legal action its `name`, the `path` of cells to click on, and the `spots` where it is drawn, in
-             units of the picture. An action without cells has an empty path.
+    legal:   for each legal action its `name`, the `path` of cells to click on, and the `spots` of its cells, in units
+             of the picture. An action without cells has an empty path.
     outcome: null while the game goes on, otherwise `winner`, 0, 1, or null for a draw, and with points `score`.
     """
     session = Session(game, 0, *parse_moves(game, text), rng=rng)
@@ -103,7 +103,7 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
         "moves": [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)],
         "movers": movers,
         "at": here,
-        "svg": None if board is None else _draw(board, positions, turn),
+        "svg": None if board is None else _render(board, positions, turn),
         "turn": [_action(positions[ply], board_of(positions[ply]), session.moves[ply])["spots"] for ply in turn],
         "colours": None if board is None else board.colours,
         "text": str(position),
@@ -124,7 +124,7 @@ def _last_turn(movers: Sequence[int | None]) -> list[int]:
     return turn
 
 
-def _draw(board: Board, positions: Sequence[Game], turn: Sequence[int]) -> str:
+def _render(board: Board, positions: Sequence[Game], turn: Sequence[int]) -> str:
     """Return the picture of `board`. The cells that have changed since the beginning of a turn are marked."""
     before = board_of(positions[turn[0]]) if turn else None
     return render_svg(board, last=board.changed(before) if before else (), style=False)
