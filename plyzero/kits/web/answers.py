@@ -7,7 +7,7 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 from starlette.concurrency import run_in_threadpool
@@ -25,12 +25,14 @@ from plyzero.kits.web.play_api import (
     unfinished_position,
 )
 from plyzero.kits.web.reviews import review
-from plyzero.kits.web.run_state import Dashboard
 from plyzero.kits.web.searches import Event, Report, Searches
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import first_decision, is_chance
 from plyzero.rules.user_errors import with_location
+
+if TYPE_CHECKING:
+    from plyzero.kits.web.run_state import Dashboard
 
 MAX_SIMULATIONS: Final = 10_000
 """Most simulations that a visitor may ask for."""

@@ -16,13 +16,14 @@ from plyzero.errors import UserError
 from plyzero.kits.engines.game_record import from_moves
 from plyzero.kits.engines.points import Points
 from plyzero.kits.web.searches import Event, Report
+from plyzero.kits.web.spots import line_of, spots_of
 from plyzero.play.agents import AgentPlayer
 from plyzero.play.analysis import is_hopeless, move_infos, root_info
 from plyzero.play.players import Bot, Player
 from plyzero.play.session import Session
 from plyzero.play.strength import explained
 from plyzero.rules.board import Board
-from plyzero.rules.board_svg import UNIT, render_svg
+from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import Game, board_of
@@ -132,12 +133,7 @@ def _render(board: Board, positions: Sequence[Game], turn: Sequence[int]) -> str
 
 def _action(position: Game, board: Board | None, action: int) -> dict[str, object]:
     name = position.action_name(action)
-    return {"name": name, "path": board.path(name) if board else (), "spots": _spots(board, name)}
-
-
-def _spots(board: Board | None, name: str) -> list[tuple[float, float]]:
-    """Return the places of the cells that are clicked to play an action."""
-    return [(UNIT * cell.x, UNIT * cell.y) for cell in board.clicked(name)] if board else []
+    return {"name": name, "path": board.path(name) if board else (), "spots": spots_of(board, name)}
 
 
 def unfinished_position(game: GameSpec, text: str) -> Game:
@@ -196,17 +192,6 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
         return {**describe(result, of=of, lines=3), "choice": choice, "judge": judge, "hopeless": hopeless}
 
     return run
-
-
-def line_of(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
-    """Return the first six of the moves `names` from `position` on, with their places; the first roll ends them."""
-    line: list[dict[str, object]] = []
-    for name in names[:6]:
-        if is_chance(position):
-            break
-        line.append({"by": int(position.to_play), "name": name, "spots": _spots(board_of(position), name)})
-        position = position.play_unchecked(position.parse_action(name))
-    return line
 
 
 def network_view(bot: Bot, position: Game) -> dict[str, object]:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from plyzero.kits.web.play_api import line_of
 from plyzero.kits.web.searches import Event, Report
+from plyzero.kits.web.spots import line_of
 from plyzero.play.analysis import move_infos
 from plyzero.play.players import Bot
 from plyzero.rules.chance import is_chance

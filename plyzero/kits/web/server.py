@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from plyzero.errors import UserError, shown
 from plyzero.kits.web.answers import GameAnswers, RunAnswers
-from plyzero.kits.web.guard import guarded
+from plyzero.kits.web.connections import guarded
 from plyzero.kits.web.home import home_page, list_runs
 from plyzero.kits.web.opponents import Opponents
 from plyzero.kits.web.pages import PAGE, text_of
