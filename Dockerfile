@@ -34,6 +34,8 @@ ENTRYPOINT ["/opt/plyzero/container/start"]
 CMD ["--help"]
 
 FROM worker AS trainer
+# Another index, such as that of torch for processors alone, whose build pip prefers.
+ARG PIP_EXTRA_INDEX_URL=
 USER 0
 WORKDIR /build
 COPY pyproject.toml constraints.txt README.md LICENSE ./

@@ -124,9 +124,9 @@ lint: $(READY)
 lint-whole: $(READY)
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
 	$(BIN)/hadolint Dockerfile
-	$(BIN)/shellcheck container/start .ci/run deploy/slurm/*.sbatch tests/*.sh
+	$(BIN)/shellcheck container/start .ci/run .ci/release deploy/slurm/*.sbatch tests/*.sh
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec compose.yaml compose.gpu.yaml
-	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/ci.yaml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*
 
 # $(call install,WHAT,EXTRAS): install plyzero with these extras, and say every eight seconds that it goes on.
 # Modules are compiled when they are first imported: few of them are, and to compile all of torch takes half a minute.

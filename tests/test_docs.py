@@ -28,7 +28,7 @@ from tests.helpers.surroundings import python
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *sorted(DOCS.glob("*.md"))]
 PAGES += [ROOT / "plyzero" / "check" / "template" / "README.md"]
 GAMES = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["plyzero.games"]
 """The included games: name -> MODULE:CLASS."""
