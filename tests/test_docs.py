@@ -24,12 +24,13 @@ from plyzero.run.models import publish_model
 from plyzero.trainer.export import untrained
 from tests.helpers import toys
 from tests.helpers.cli import parsed, shown
+from tests.helpers.pages import blocks
 from tests.helpers.surroundings import python
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *sorted(DOCS.glob("*.md"))]
-PAGES += [ROOT / "plyzero" / "check" / "template" / "README.md"]
+PAGES += [ROOT / "plyzero" / "check" / "template" / "README.md", ROOT / "tests" / "promises.md"]
 GAMES = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["plyzero.games"]
 """The included games: name -> MODULE:CLASS."""
 
@@ -44,7 +45,7 @@ def slow_by_name() -> dict[str, bool]:
 
 
 def test_every_promise_has_tests_and_their_slow_ones_are_marked():
-    text, _, table = (DOCS / "guarantees.md").read_text().partition("## The tests\n")
+    text, table = (DOCS / "guarantees.md").read_text(), (ROOT / "tests" / "promises.md").read_text()
     promises = re.findall(r"^\* \*\*(\w+)\*\* ", text, re.MULTILINE)
     rows = re.findall(r"^\| (\w+) \| .*`(?:test_|tests/)", table, re.MULTILINE)
     assert len(promises) > 50
@@ -70,11 +71,6 @@ def test_readme_and_architecture_name_the_same_ten_files():
     found = named(ROOT / "README.md")
     assert found == named(DOCS / "architecture.md")
     assert 2700 < sum(len(path.read_text().splitlines()) for path in found) < 2900  # "about 2,800 lines"
-
-
-def blocks(path: Path, language: str) -> list[str]:
-    fences = re.split(r"^```(.*)\n", path.read_text(), flags=re.MULTILINE)  # text, language, block, "", text, ...
-    return [block for found, block in zip(fences[1::4], fences[2::4], strict=True) if found == language]
 
 
 @pytest.fixture(scope="module")

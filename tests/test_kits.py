@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_docs import blocks
+from tests.helpers.pages import blocks
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "kits.md"
