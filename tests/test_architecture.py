@@ -34,9 +34,9 @@ KITS = {
     "engines": set(),
     "cluster": set(),
     "imitation": set(),
-    "web": {"engines"},
-    "arena": {"web"},
-    "experiments": {"arena", "engines", "web"},
+    "arena": set(),
+    "web": {"arena", "engines"},
+    "experiments": {"arena", "engines"},
 }
 """Kits, and the other kits that each of them imports. All import the core, and the core imports none."""
 

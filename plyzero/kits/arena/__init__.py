@@ -1,8 +1,9 @@
 """Kit arena: a ladder of many players, rated from their games.
 
-commands     ladder
+commands     ladder, plot
 entrants     the players of a ladder, and what identifies them
 checkpoints  the models of a run as players of its ladder
 pair_player  pairs of games in worker processes
 ladder       resumable tournaments
+plots        pictures of tables and ratings
 """

@@ -1,7 +1,7 @@
 """Kit web: what a person sees in a browser: the page to play on, the dashboard, reports, pictures. Extras web, plot.
 
 commands     serve, report
-drawing      render, plot
+drawing      render
 server       which address does what
 answers      the answers to requests: a game, its positions and searches, a run
 connections  the socket, bounds of a request, refused requests, and errors as sentences
@@ -14,7 +14,6 @@ searches     searches in threads, whose progress is streamed and which end when 
 run_state    the state of a run as JSON
 run_games    the newest games of a run as JSON
 pages        the dashboard of a run, or a recorded game, as one file that loads nothing
-plots        pictures of tables and ratings
 curves       the curves of a run: learning, ratings, workers, ladder
 
 page/ holds what a browser loads: HTML, style sheets and modules; page/vendor/ are libraries of others.

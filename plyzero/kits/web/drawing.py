@@ -1,4 +1,4 @@
-"""render, plot: films, pictures and pages of recorded games, and plots of tables."""
+"""render: films, pictures and pages of recorded games."""
 
 from __future__ import annotations
 
@@ -136,45 +136,3 @@ def _make(
             on_progress=lambda number: report(f"{number} of {len(frames)} frames drawn"),
         )
         return content, f"{len(frames)} frames"
-
-
-X_NAMES: Final = ("step", "games", "time", "seconds")
-"""Default horizontal axis: the first of these columns that all files have."""
-
-
-@in_panel("Inspect")
-def plot(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="CSV files with a header, or JSON lines; one curve each.")
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="PICTURE", help="A .png, .svg or .pdf file.")],
-    columns: Annotated[
-        list[str] | None, typer.Option("-y", metavar="COLUMN", help="A column to plot; may be repeated.")
-    ] = None,
-    x: Annotated[
-        str | None, typer.Option("-x", metavar="COLUMN", help=f"The horizontal axis. Default: {', '.join(X_NAMES)}.")
-    ] = None,
-    title: Annotated[str, typer.Option(help="Text above the plot.")] = "",
-) -> None:
-    """Plot columns of CSV files or JSON lines, such as the metrics of a run; or the ratings.csv of a ladder.
-
-    Columns with _low and _high after the name of a plotted one are its band.
-    """
-    from plyzero.kits.web.plots import check_picture, plot_curves, plot_ratings, read_table, write_picture
-
-    check_picture(output)
-    tables = {str(path): read_table(path) for path in files}
-    first = next(iter(tables.values()))
-    is_ladder = len(tables) == 1 and first.keys() >= {"player", "elo", "low", "high"}
-    if is_ladder and not columns:
-        rows = [dict(zip(first, row, strict=True)) for row in zip(*first.values(), strict=True)]
-        figure = plot_ratings(rows, title=title)
-    elif columns:
-        shared = [name for name in X_NAMES if all(name in table for table in tables.values())]
-        usual = shared[0] if shared else X_NAMES[0]
-        figure = plot_curves(tables, x or usual, columns, title=title)
-    else:
-        names = sorted({name for table in tables.values() for name in table})
-        raise UserError(f"expected -y COLUMN, one of {', '.join(names)}")
-    write_picture(figure, output)
-    print(output)

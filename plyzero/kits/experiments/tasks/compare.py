@@ -8,8 +8,8 @@ from pathlib import Path
 from plyzero.errors import UserError
 from plyzero.kits.arena.entrants import find_entrants
 from plyzero.kits.arena.ladder import MODELS, Limits, open_ladder
+from plyzero.kits.arena.plots import check_picture, plot_ratings, write_picture
 from plyzero.kits.experiments.tasks.results import AGENT, first_seen, runs_of
-from plyzero.kits.web.plots import check_picture, plot_ratings, write_picture
 from plyzero.machine import usable_cores
 from plyzero.rules.catalog import load_game
 

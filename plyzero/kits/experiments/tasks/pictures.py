@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from plyzero.errors import UserError
+from plyzero.kits.arena.plots import plot_curves, plot_intervals, write_picture
 from plyzero.kits.experiments.tasks.results import (
     AVERAGE_COLUMNS,
     AVERAGE_SCORES,
@@ -21,7 +22,6 @@ from plyzero.kits.experiments.tasks.results import (
     number,
     read_rows,
 )
-from plyzero.kits.web.plots import plot_curves, plot_intervals, write_picture
 
 CURVES: Final = ("policy_loss", "value_loss", "score", "replay_ratio")
 """Columns that are shown over steps, if they have numbers."""

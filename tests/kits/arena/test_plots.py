@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.kits.web.plots import plot_curves, plot_intervals, plot_ratings, read_table, write_picture
+from plyzero.kits.arena.plots import plot_curves, plot_intervals, plot_ratings, read_table, write_picture
 from tests.helpers.cli import refused, shown
 
 Image = pytest.importorskip("PIL.Image")
