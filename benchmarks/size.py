@@ -1,4 +1,4 @@
-"""Count the project: lines by folder, modules, words of documents, constants used once, `Any`.
+"""Count the project: lines of the core, of each kit and by folder, words of documents, constants used once, `Any`.
 
 python -m benchmarks.size
 """
@@ -47,6 +47,9 @@ def used_once() -> list[str]:
 
 def main() -> None:
     """Print the counts."""
+    kits = {path.name: lines(f"plyzero/kits/{path.name}") for path in sorted((ROOT / "plyzero/kits").glob("*/"))}
+    core = lines(*PRODUCT) - lines("plyzero/kits")
+    print(f"core {core:,} lines; kits: {', '.join(f'{name} {size:,}' for name, size in kits.items() if size)}")
     print(f"product {lines(*PRODUCT):,} lines, benchmarks {lines('benchmarks'):,}, tests {lines('tests'):,}")
     results = sum(path.stat().st_size for path in (ROOT / "benchmarks" / "results").iterdir())
     print(f"results of benchmarks {results / 1000:.0f} kB")
