@@ -28,7 +28,7 @@ import numpy as np
 
 from plyzero.play.match import random_openings
 from plyzero.play.players import Player, find_player
-from plyzero.play.ratings import MatchResult
+from plyzero.play.scores import MatchResult
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from plyzero.games.backgammon import BAR, HOME, OFF
 from plyzero.play.players import Player, find_player
-from plyzero.play.ratings import wilson_interval
+from plyzero.play.scores import wilson_interval
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import is_chance, played, rolled
 from plyzero.rules.compiled_game import CompiledGame

@@ -12,8 +12,8 @@ from benchmarks import evaluator, gpu_check, soak, speed
 from benchmarks.strength import exams, ladder, perfect, score
 from benchmarks.strength.openings import OthelloSolver
 from benchmarks.strength.solver import Solver
+from plyzero.kits.arena.ratings import rate
 from plyzero.play.players import RandomPlayer, find_player
-from plyzero.play.ratings import rate
 from plyzero.rules.catalog import load_game
 from plyzero.rules.random_game import random_game
 from tests.helpers.cli import plyzero

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.strength.perfect import play_all
 from plyzero.play.players import find_player
-from plyzero.play.ratings import MatchResult
+from plyzero.play.scores import MatchResult
 from plyzero.rules.catalog import load_game
 
 

@@ -19,7 +19,7 @@ from benchmarks.strength.exams import STRATA, Question, find_exam
 from plyzero.network.model_loader import load_network
 from plyzero.network.onnx_network import Network
 from plyzero.play.players import Bot, Player, find_player
-from plyzero.play.ratings import wilson_interval
+from plyzero.play.scores import wilson_interval
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.search.evaluators import EvaluationBatch
 

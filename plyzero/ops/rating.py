@@ -19,7 +19,7 @@ from plyzero.network.onnx_network import Network
 from plyzero.ops.failures import describe_error
 from plyzero.play.match import play_match, random_openings
 from plyzero.play.players import Bot, Player, find_player
-from plyzero.play.ratings import Estimate, MatchResult, Z
+from plyzero.play.scores import Estimate, MatchResult, Z
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
 from plyzero.run.budget import budget_of_trainer, find_done, measured_opponents, read_done, read_trainer

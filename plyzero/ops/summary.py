@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from plyzero.play.ratings import MatchResult
+from plyzero.play.scores import MatchResult
 from plyzero.play.strength import explained
 from plyzero.run.budget import budget_of_trainer, describe_left, read_trainer
 from plyzero.run.directory import RunDirectory

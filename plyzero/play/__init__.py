@@ -6,7 +6,7 @@ agents           players of your own, and what happens when they fail
 rule_based       players by rules alone, for any game
 bundled_bots     the pretrained bots in bots/
 strength         the measured strength of a model, and whether it is enough to judge moves
-ratings          ratings from games, with confidence intervals
+scores           the result of a match, its intervals and its Elo difference
 match            matches between two players
 session          one game between a person and a bot
 found_moves      the moves that a search has found, as a table and on the board

@@ -10,7 +10,7 @@ import numpy as np
 from plyzero.errors import UserError
 from plyzero.play.agents import Forfeit
 from plyzero.play.players import Player, begin_game, choices
-from plyzero.play.ratings import MatchResult
+from plyzero.play.scores import MatchResult
 from plyzero.play.session import STARTED
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, roll_dice

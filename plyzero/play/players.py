@@ -30,8 +30,8 @@ from plyzero.play.clock import (
     TimeLimit,
     describe_limits,
 )
-from plyzero.play.ratings import MatchResult
 from plyzero.play.rule_based import AlphaBeta, Greedy
+from plyzero.play.scores import MatchResult
 from plyzero.play.strength import UNKNOWN, Strength, of_level, strength_of
 from plyzero.rules.catalog import GameSpec, load_game, parse_parameters
 from plyzero.rules.chance import first_decision

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from plyzero.play.bundled_bots import Level, find_card
-from plyzero.play.ratings import MatchResult
+from plyzero.play.scores import MatchResult
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.events import read_scores
 from plyzero.setting_types import parse_rollouts

@@ -14,7 +14,7 @@ from plyzero.ops import supervisor
 from plyzero.ops.local_processes import ChildFailedError
 from plyzero.ops.rating import Rating
 from plyzero.ops.supervisor import Report
-from plyzero.play.ratings import MatchResult
+from plyzero.play.scores import MatchResult
 from plyzero.run.directory import describe_changed_settings, open_run
 from tests.helpers.cli import plyzero, shown
 from tests.helpers.runs import small_run

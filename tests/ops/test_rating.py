@@ -10,7 +10,7 @@ import pytest
 from plyzero.errors import UserError
 from plyzero.ops import rating
 from plyzero.ops.rating import Rater, Rating, run_rater
-from plyzero.play.ratings import MatchResult
+from plyzero.play.scores import MatchResult
 from plyzero.run.budget import find_reached, note_confirmation
 from plyzero.run.directory import Run, open_run
 from plyzero.run.events import Confirmation, Progress, best_model, read_lines, read_scores

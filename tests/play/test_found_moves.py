@@ -8,7 +8,7 @@ import pytest
 
 from plyzero.ops.training import loss_chart
 from plyzero.play.players import Bot
-from plyzero.play.ratings import MatchResult
+from plyzero.play.scores import MatchResult
 from plyzero.rules.board import grid
 from plyzero.rules.board_svg import render_svg, with_shares
 from plyzero.rules.catalog import load_game

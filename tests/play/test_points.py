@@ -8,7 +8,7 @@ from plyzero.play.agents import Agent, AgentPlayer
 from plyzero.play.analysis import root_info
 from plyzero.play.match import PlayedGame, play_match
 from plyzero.play.players import Bot
-from plyzero.play.ratings import MatchResult
+from plyzero.play.scores import MatchResult
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import Game
 from tests.helpers.toys import Counted, Harvest, Relay

@@ -23,7 +23,7 @@ import numpy as np
 
 from plyzero import files
 from plyzero.errors import UserError, shown
-from plyzero.play.ratings import Floats, Games, Ratings, bootstrap, next_pairs, rate
+from plyzero.kits.arena.ratings import Floats, Games, Ratings, bootstrap, next_pairs, rate
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.events import read_lines
 from plyzero.run.metrics import append_line

@@ -19,7 +19,7 @@ from plyzero.errors import UserError, plain
 from plyzero.files import read_file, write_file
 from plyzero.network.onnx_graph import parse
 from plyzero.network.onnx_network import Network, resize
-from plyzero.play.ratings import wilson_interval
+from plyzero.play.scores import wilson_interval
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.directory import KEY, Run, read_run
 from plyzero.run.models import list_models, max_model_bytes, publish_model, read_model

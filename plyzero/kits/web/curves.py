@@ -17,7 +17,7 @@ import numpy as np
 from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
 from plyzero.kits.arena.ladder import LADDER, TABLE, read_table
-from plyzero.play.ratings import MatchResult
+from plyzero.play.scores import MatchResult
 from plyzero.run.events import RATINGS, NewLines, TrainerLine, WorkerLine, figure, parse_scores, words_of
 from plyzero.run.view import RunView
 from plyzero.volume_errors import FileErrors

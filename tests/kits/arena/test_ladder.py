@@ -19,7 +19,7 @@ from plyzero.kits.arena import pair_player
 from plyzero.kits.arena.entrants import Entrant, find_entrants
 from plyzero.kits.arena.ladder import LINES, LOCK, TABLE, Ladder, Limits, Pair, PairResult, open_ladder
 from plyzero.kits.arena.pair_player import PairPlayer, Processes
-from plyzero.play.ratings import MatchResult
+from plyzero.play.scores import MatchResult
 from plyzero.rules.catalog import load_game
 from plyzero.run.models import publish_model
 from plyzero.trainer.export import untrained

@@ -9,7 +9,7 @@ from plyzero.errors import UserError
 from plyzero.kits.experiments.tasks.average import MAX_STEPS, average
 from plyzero.kits.experiments.tasks.intervals import difference_of, mean_of, mean_score_of, score_variance
 from plyzero.kits.experiments.tasks.results import AVERAGE_COLUMNS, AVERAGE_SCORES
-from plyzero.play.ratings import wilson_interval
+from plyzero.play.scores import wilson_interval
 from tests.helpers.experiments import rows_of, write_curve, write_scores
 
 T_OF_1 = 12.706204736174694

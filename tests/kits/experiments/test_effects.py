@@ -8,7 +8,7 @@ import pytest
 
 from plyzero.errors import UserError
 from plyzero.kits.experiments.tasks.effects import COLUMNS, effects
-from plyzero.play.ratings import wilson_interval
+from plyzero.play.scores import wilson_interval
 from tests.helpers.experiments import rows_of, write_curve, write_scores
 
 

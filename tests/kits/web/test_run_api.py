@@ -19,7 +19,7 @@ from plyzero.kits.web.opponents import Opponents
 from plyzero.kits.web.run_games import NewestGames
 from plyzero.kits.web.run_state import REFRESH_SECONDS, Dashboard
 from plyzero.kits.web.server import make_app
-from plyzero.play.ratings import MatchResult, wilson_interval
+from plyzero.play.scores import MatchResult, wilson_interval
 from plyzero.rules.notation import play_named
 from plyzero.run.directory import Run, read_run
 from plyzero.run.metrics import Heartbeat, append_line

@@ -13,7 +13,7 @@ from statistics import fmean, stdev, variance
 from typing import NamedTuple
 
 from plyzero.kits.experiments.tasks.results import Cell, rounded
-from plyzero.play.ratings import Z, wilson_interval
+from plyzero.play.scores import Z, wilson_interval
 
 
 class Mean(NamedTuple):

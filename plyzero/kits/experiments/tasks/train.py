@@ -24,7 +24,7 @@ from plyzero.kits.experiments.tasks.results import (
     write_text,
 )
 from plyzero.ops.child import plyzero_command
-from plyzero.play.ratings import MatchResult
+from plyzero.play.scores import MatchResult
 from plyzero.rules.catalog import load_game
 from plyzero.run.directory import RunDirectory, plan_run, read_run
 from plyzero.run.events import read_scores

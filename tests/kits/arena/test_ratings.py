@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError
-from plyzero.play.ratings import ELO, PRIOR_ELO, Games, bootstrap, next_pairs, rate
+from plyzero.kits.arena.ratings import Games, bootstrap, next_pairs, rate
+from plyzero.play.scores import ELO, PRIOR_ELO, MatchResult
 
 WIN, DRAW, LOSS = range(3)
 
@@ -62,6 +63,21 @@ def test_two_players_are_rated_by_the_usual_curve():
         # the variance of a logit of n games is 1 / (n p (1 - p))
         n, p = 500 * 2 * (won + lost), won / (won + lost)
         assert found.error[1] == pytest.approx(1.96 * ELO / math.sqrt(n * p * (1 - p)), rel=0.01)
+
+
+def test_the_elo_difference_of_a_match_is_the_one_of_a_ladder_of_two():
+    result = rate([[[0, 0, 0], [6, 3, 1]], [[2, 3, 5], [0, 0, 0]]], anchor=1)  # [A first], [B first]
+    value, low, high = MatchResult(11, 6, 3, distinct=1).elo()
+    assert value == pytest.approx(result.elo[0], rel=0.03)  # which also fits the side advantage
+    assert (high - low) / 2 == pytest.approx(result.error[0], rel=0.03)
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 3), (0, 5, 0), (7, 0, 0), (40, 21, 6)])
+def test_they_are_equal_if_each_half_of_the_games_was_played_with_one_side(counts: tuple[int, int, int]):
+    half = np.array(counts) / 2
+    result = rate([[[0, 0, 0], half], [half[::-1], [0, 0, 0]]], anchor=1)
+    value, low, high = MatchResult(*counts).elo()
+    assert (value, (high - low) / 2) == pytest.approx((result.elo[0], result.error[0]), abs=1e-6)
 
 
 def test_expected_counts_give_back_every_parameter():

@@ -1,4 +1,4 @@
-"""Ratings from games, and the result of a match: the model of Bradley and Terry with draws and a side advantage.
+"""Ratings of many players from their games: the model of Bradley and Terry with draws and a side advantage.
 
 Of players i and j, where i moves first, the probabilities that i wins, draws and loses are proportional to
 
@@ -12,9 +12,6 @@ means 10^(d/400) wins for each loss; without draws, this is the usual curve of t
 from __future__ import annotations
 
 import math
-from collections import Counter
-from dataclasses import dataclass
-from functools import lru_cache
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
@@ -22,18 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plyzero.errors import UserError
-
-ELO: Final = 400 / math.log(10)
-"""Elo of one natural unit: 1 / (1 + e^-x) = 1 / (1 + 10^(-d/400)) for d = ELO · x."""
-
-PRIOR_ELO: Final = 1000.0
-"""Standard deviation of the Gaussian priors of the ratings, relative to the anchor, and of the side advantage."""
-
-MOST_ELO: Final = 400.0
-"""Half the width of an interval above which an Elo difference says little: ten times as many wins for each loss."""
-
-Z: Final = 1.96
-"""Half the width of a 95 % interval, in standard deviations."""
+from plyzero.play.scores import ELO, PRIOR_DRAWS, PRIOR_ELO, Estimate, Z
 
 MISFIT_LEVEL: Final = 0.05
 """Probability that any pair is marked as a misfit although the model is right."""
@@ -43,14 +29,6 @@ FITS_AT_ONCE: Final = 100
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-
-class Estimate(NamedTuple):
-    """A number and its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 class Games(NamedTuple):
@@ -121,14 +99,24 @@ def rate(counts: ArrayLike, anchor: int = 0) -> Ratings:
     parameters = model.fit(counted[None])
     covariance = model.covariance(parameters, counted.sum(-1))
     error = Z * np.sqrt(np.diag(covariance))
-    (*_, side, log_draws), (*_, side_error, draws_error) = parameters[0].tolist(), error.tolist()
+    side, log_draws = parameters[0, -2:].tolist()
+    side_error, draws_error = error[-2:].tolist()
     return Ratings(
         elo=ELO * parameters[0, :-2],
         error=ELO * error[:-2],
         side=Estimate(ELO * side, ELO * (side - side_error), ELO * (side + side_error)),
-        draws=Estimate(*(1 / (1 + 2 * math.exp(-log_draws + x)) for x in (0.0, draws_error, -draws_error))),
+        draws=Estimate(
+            value=_share_of_draws(log_draws),
+            low=_share_of_draws(log_draws - draws_error),
+            high=_share_of_draws(log_draws + draws_error),
+        ),
         pairs=_compare(counted, model.moments(parameters), covariance),
     )
+
+
+def _share_of_draws(log_draws: float) -> float:
+    """Return the share of drawn games between equal players, ν / (2 + ν), for ln ν."""
+    return 1 / (1 + 2 * math.exp(-log_draws))
 
 
 def bootstrap(games: Games, players: int, anchor: int = 0, *, samples: int = 1000, rng: np.random.Generator) -> Floats:
@@ -200,7 +188,7 @@ class _Model:
         self._players = players
         self._free = np.delete(np.arange(players + 2), anchor)
         self._precision = np.full(players + 2, (ELO / PRIOR_ELO) ** 2)
-        self._precision[-1] = 5.0**-2  # so wide that it matters only where (almost) no game, or every game, is drawn
+        self._precision[-1] = PRIOR_DRAWS**-2
 
     def moments(self, parameters: Floats) -> _Moments:
         """Return what `[fits, players + 2]` parameters expect."""
@@ -248,7 +236,7 @@ class _Model:
         if start is not None:
             parameters += start
         games, won, drawn = counts.sum(-1), counts[..., 0] + counts[..., 1] / 2, counts[..., 1]
-        for _ in range(100):  # it needs about 8
+        for _ in range(100):  # about 8 are needed
             moments = self.moments(parameters)
             residual = won - games * moments.mean
             gradient = -self._precision * parameters
@@ -290,110 +278,3 @@ def _compare(counts: Floats, moments: _Moments, covariance: Floats) -> Pairs:
 def _divergence(observed: Floats, expected: Floats) -> Floats:
     """Return observed · ln(observed / expected), 0 where nothing was observed."""
     return np.where(observed > 0, observed * np.log(observed / expected), 0.0)
-
-
-@dataclass(frozen=True)
-class MatchResult:
-    """The result of a match: the wins, draws and losses of the first player.
-
-    distinct: the number of different games; 0 if it is not known.
-    forfeits: a sentence for each game that was lost because a player failed to move.
-    leads:    the points by which the first player led at the end of each game that ended with a score.
-    """
-
-    wins: int
-    draws: int
-    losses: int
-    distinct: int = 0
-    forfeits: tuple[str, ...] = ()
-    leads: tuple[float, ...] = ()
-
-    def __add__(self, other: MatchResult) -> MatchResult:
-        """Return the result of the games of both."""
-        counts = (self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
-        distinct = self.distinct + other.distinct
-        return MatchResult(*counts, distinct, self.forfeits + other.forfeits, self.leads + other.leads)
-
-    @property
-    def points(self) -> float | None:
-        """The first player's mean lead in points; None in a game without points."""
-        return sum(self.leads) / len(self.leads) if self.leads else None
-
-    @property
-    def games(self) -> int:
-        return self.wins + self.draws + self.losses
-
-    @property
-    def score(self) -> float:
-        """The first player's mean score per game, in [0, 1]; a draw counts 1/2."""
-        return (self.wins + self.draws / 2) / self.games
-
-    def interval(self, z: float = 1.96) -> tuple[float, float]:
-        """Return the Wilson confidence interval of the score, 95 % by default. With draws it is slightly too wide."""
-        return wilson_interval(self.score, self.games, z)
-
-    def elo(self) -> tuple[float, float, float]:
-        """Return the Elo difference of the players, by `ratings.rate`, and the bounds of its 95 % interval."""
-        return _elo(self.wins, self.draws, self.losses)
-
-    def __repr__(self) -> str:
-        return f"MatchResult(wins={self.wins}, draws={self.draws}, losses={self.losses}: score {self})"
-
-    def report(self) -> str:
-        """Return the result of the first player, A, for people: counts, score and Elo difference, one per line.
-
-        The Elo difference is left out where its interval is wider than MOST_ELO to either side.
-        """
-        score_low, score_high = self.interval()
-        elo, elo_low, elo_high = self.elo()
-        known = f"\nElo difference {elo:+.0f}, 95 % interval {elo_low:+.0f} to {elo_high:+.0f}"
-        points = "" if self.points is None else f"\npoints {self.points:+.2f} per game"
-        return (
-            f"A won {self.wins}, drew {self.draws}, lost {self.losses}; "
-            f"{self.distinct} different games among the {self.games}\n"
-            f"score {100 * self.score:.1f} %, 95 % interval {100 * score_low:.1f} to {100 * score_high:.1f}"
-            f"{points}{known if elo_high - elo <= MOST_ELO else ''}{self._forfeited()}"
-        )
-
-    def _forfeited(self) -> str:
-        lines = [f"\n{number} x {reason}" for reason, number in Counter(self.forfeits).most_common(5)]
-        return f"\n{len(self.forfeits)} games were forfeited:{''.join(lines)}" if lines else ""
-
-    def as_json(self) -> dict[str, object]:
-        """Return the result as a JSON object."""
-        elo, *elo_interval = (round(number, 1) for number in self.elo())
-        return {
-            "wins": self.wins,
-            "draws": self.draws,
-            "losses": self.losses,
-            "distinct": self.distinct,
-            "forfeits": list(self.forfeits),
-            "score": self.score,
-            "score_interval": self.interval(),
-            "elo": elo,
-            "elo_interval": elo_interval,
-            **({} if self.points is None else {"points": round(self.points, 3)}),
-        }
-
-    def __str__(self) -> str:
-        low, high = self.interval()
-        points = "" if self.points is None else f", {self.points:+.1f} points"
-        return f"{self.score:.0%} ({100 * low:.0f}-{100 * high:.0f}){points}"
-
-
-def wilson_interval(p: float, n: float, z: float = 1.96) -> tuple[float, float]:
-    """Return the Wilson score interval of a share `p` of `n` trials (Wilson 1927), 95 % by default."""
-    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return middle - half if p > 0 else 0.0, middle + half if p < 1 else 1.0  # not a rounding error away from them
-
-
-@lru_cache(maxsize=4096)
-def _elo(wins: int, draws: int, losses: int) -> tuple[float, float, float]:
-    """Return the Elo difference and its interval; each half of the games counts as played with one side."""
-    counts = np.zeros((2, 2, 3))
-    counts[0, 1] = wins / 2, draws / 2, losses / 2
-    counts[1, 0] = counts[0, 1, ::-1]
-    ratings = rate(counts, anchor=1)
-    elo, error = float(ratings.elo[0]), float(ratings.error[0])
-    return elo, elo - error, elo + error
