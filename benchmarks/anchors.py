@@ -27,7 +27,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from plyzero.play.match import random_openings
-from plyzero.play.players import Player, find_player
+from plyzero.play.player import Player
+from plyzero.play.players import find_player
 from plyzero.play.scores import MatchResult
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game

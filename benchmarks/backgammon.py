@@ -21,7 +21,8 @@ import gnubg_nn
 import numpy as np
 
 from plyzero.games.backgammon import BAR, HOME, OFF
-from plyzero.play.players import Player, find_player
+from plyzero.play.player import Player
+from plyzero.play.players import find_player
 from plyzero.play.scores import wilson_interval
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import is_chance, played, rolled

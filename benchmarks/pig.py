@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.games.pig import HOLD, ROLL, Pig
-from plyzero.play.players import Player, find_player
+from plyzero.play.player import Player
+from plyzero.play.players import find_player
 from plyzero.rules.catalog import load_game
 
 Rule = NDArray[np.int8]

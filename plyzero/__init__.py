@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from plyzero.ops.training import train
     from plyzero.play.agents import Agent
     from plyzero.play.match import play_match
-    from plyzero.play.players import Bot, RandomPlayer
+    from plyzero.play.player import RandomPlayer
+    from plyzero.play.players import Bot
     from plyzero.rules.board import Board, Cell, Label, grid, hexes, render_grid, square_names
     from plyzero.rules.catalog import load_game
     from plyzero.rules.chance import played, rolled
@@ -51,7 +52,8 @@ _MODULES = {
     "plyzero.ops.training": ["train"],
     "plyzero.play.agents": ["Agent"],
     "plyzero.play.match": ["play_match"],
-    "plyzero.play.players": ["Bot", "RandomPlayer"],
+    "plyzero.play.player": ["RandomPlayer"],
+    "plyzero.play.players": ["Bot"],
     "plyzero.rules.board": ["Board", "Cell", "Label", "grid", "hexes", "render_grid", "square_names"],
     "plyzero.rules.catalog": ["load_game"],
     "plyzero.rules.chance": ["played", "rolled"],

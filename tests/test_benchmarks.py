@@ -13,7 +13,8 @@ from benchmarks.strength import exams, ladder, perfect, score
 from benchmarks.strength.openings import OthelloSolver
 from benchmarks.strength.solver import Solver
 from plyzero.kits.arena.ratings import rate
-from plyzero.play.players import RandomPlayer, find_player
+from plyzero.play.player import RandomPlayer
+from plyzero.play.players import find_player
 from plyzero.rules.catalog import load_game
 from plyzero.rules.random_game import random_game
 from tests.helpers.cli import plyzero

@@ -8,7 +8,8 @@ import pytest
 from benchmarks.strength.exams import Question
 from benchmarks.strength.score import choices
 from benchmarks.strength.solver import Solver
-from plyzero.play.players import Bot, RandomPlayer
+from plyzero.play.player import RandomPlayer
+from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.random_game import random_game
 from plyzero.run.directory import create_run

@@ -17,7 +17,8 @@ from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.games.othello import Othello
 from plyzero.network.onnx_network import Network
 from plyzero.play.match import play_match
-from plyzero.play.players import Bot, RandomPlayer
+from plyzero.play.player import RandomPlayer
+from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import Run, create_run, open_run
 from plyzero.trainer.export import export

@@ -29,7 +29,8 @@ from plyzero.network.model_loader import load_network
 from plyzero.network.onnx_network import Network
 from plyzero.play.bundled_bots import DIRECTORY
 from plyzero.play.match import play_match
-from plyzero.play.players import Bot, Player, find_player
+from plyzero.play.player import Player
+from plyzero.play.players import Bot, find_player
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import first_decision
 from plyzero.settings import parse_stored_settings

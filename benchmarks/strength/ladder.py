@@ -18,7 +18,8 @@ import numpy as np
 from benchmarks.strength.exams import find_exam
 from plyzero.kits.arena.ratings import rate
 from plyzero.play.match import PlayedGame, play_match
-from plyzero.play.players import Player, find_player
+from plyzero.play.player import Player
+from plyzero.play.players import find_player
 from plyzero.rules.catalog import GameSpec, load_game
 
 RUNGS = "random", "mcts:50", "mcts:200", "mcts:800", "mcts:3200"

@@ -15,7 +15,8 @@ import numpy as np
 from benchmarks.perfect_player import Perfect
 from benchmarks.strength.exams import read_exam
 from plyzero.play.agents import AgentPlayer
-from plyzero.play.players import Player, find_player
+from plyzero.play.player import Player
+from plyzero.play.players import find_player
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game
 

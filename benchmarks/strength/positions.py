@@ -18,7 +18,8 @@ import numpy as np
 
 from benchmarks.strength.exams import STRATA, after, write_line
 from benchmarks.strength.solver import Solver
-from plyzero.play.players import Bot, Player, RandomPlayer
+from plyzero.play.player import Player, RandomPlayer
+from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from benchmarks.strength.exams import STRATA, Question, find_exam
 from plyzero.network.model_loader import load_network
 from plyzero.network.onnx_network import Network
-from plyzero.play.players import Bot, Player, find_player
+from plyzero.play.player import Player
+from plyzero.play.players import Bot, find_player
 from plyzero.play.scores import wilson_interval
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.search.evaluators import EvaluationBatch

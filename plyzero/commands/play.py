@@ -23,7 +23,8 @@ from plyzero.errors import UserError
 from plyzero.lines import bounded_lines
 
 if TYPE_CHECKING:
-    from plyzero.play.players import Bot, Player
+    from plyzero.play.player import Player
+    from plyzero.play.players import Bot
     from plyzero.rules.catalog import GameSpec
 
 RunToPlay = Annotated[

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from plyzero.commands.common import make_console, make_table, show_progress
 from plyzero.files import read_file, write_file
 from plyzero.lines import MAX_LINE, parse_object
-from plyzero.play.agents import Forfeit
-from plyzero.play.analysis import is_hopeless, move_infos, root_info
-from plyzero.play.players import Bot, Player, begin_game, choices
+from plyzero.play.found_moves import is_hopeless, move_infos, root_info
+from plyzero.play.player import Forfeit, Player
+from plyzero.play.players import Bot
 from plyzero.play.session import SIDES, Session
 from plyzero.play.strength import introduction
 from plyzero.rules.chance import first_decision
@@ -145,7 +145,7 @@ class Terminal:
         """Search and play the bot's move."""
         position = self.session.position
         if not isinstance(self.bot, Bot):
-            (choice,) = choices(self.bot, [position])
+            (choice,) = self.bot.choices([position])
             if isinstance(choice, Forfeit):  # a player that fails to move loses
                 self.say(choice.reason)
                 self.session.forfeited = True
@@ -269,7 +269,7 @@ class Terminal:
         self.last_search = None
         self.is_outdated = True
         self.offers_to_resign = False
-        begin_game(self.bot)
+        self.bot.begin_game()
         sides = self.sides()
         self.say(f"{sides[0].upper()}{sides[1:]}.")
 

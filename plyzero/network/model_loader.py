@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import threading
 import time
@@ -22,7 +23,7 @@ from plyzero.run.events import best_model
 from plyzero.run.models import ModelName, list_models, read_model, read_model_file
 from plyzero.settings import Precision, parse_stored_settings
 from plyzero.volume_errors import FileErrors
-from plyzero.volumes import RemotePath
+from plyzero.volumes import RemotePath, to_path
 
 MAX_ATTEMPTS: Final = 3
 """Number of attempts of ModelWatch to load a damaged model: over NFS a file may be incomplete at first."""
@@ -60,6 +61,28 @@ def load_network(path: Path, game: GameSpec | None = None, *, model: str = "newe
     if network is None:
         raise UserError(f"{path} has no model yet; train it first, or play against pure MCTS, which needs no model")
     return network
+
+
+def named_model(name: str) -> tuple[Path, str] | None:
+    """Return the file or run that `name` means, and which of its models; None if there is neither.
+
+    A path may contain @ itself: a file or run of the whole name comes first. Raises UserError for @ after a file.
+    """
+    if path := existing_path(name):
+        return path, "newest"
+    text, _, model = name.rpartition("@")
+    path = existing_path(text)
+    if path and not path.is_dir():
+        raise UserError(f"{shown(name)}: {shown(text)} is one model; @ chooses among the models of a run directory")
+    return (path, model) if path else None
+
+
+def existing_path(text: str) -> Path | None:
+    """Return the file, the directory or the run in a bucket that `text` names, None if there is none."""
+    if "://" in text:
+        path = to_path(text)
+        return path if path.exists() else None
+    return Path(text) if text and os.path.exists(text) else None  # Path.exists raises for a name that is too long
 
 
 def load_model(

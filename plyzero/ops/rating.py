@@ -18,7 +18,8 @@ from plyzero.network.model_loader import load_model
 from plyzero.network.onnx_network import Network
 from plyzero.ops.failures import describe_error
 from plyzero.play.match import play_match, random_openings
-from plyzero.play.players import Bot, Player, find_player
+from plyzero.play.player import Player
+from plyzero.play.players import Bot, find_player
 from plyzero.play.scores import Estimate, MatchResult, Z
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
@@ -69,7 +70,7 @@ class Rating(NamedTuple):
 def only_rater(run: Run) -> Iterator[None]:
     """Let no other process measure the models of a run meanwhile. Raises UserError if one does."""
     held = None
-    with suppress(OSError):  # of the volume, on which nothing can be measured now
+    with suppress(OSError):  # a fault of the volume, on which nothing can be measured now
         held = hold(run.metrics / "rater.lock", refusal=lambda: f"another process measures the models of {run.root}")
     try:
         yield
@@ -89,7 +90,7 @@ def run_rater(run: Run, *, stop: threading.Event) -> None:
         while result := rater.poll():
             log.log(logging.INFO if isinstance(result, Rating) else logging.WARNING, "%s", result)
 
-    last: ModelName | None = None  # of a run that is over, which is tried once
+    last: ModelName | None = None  # the newest model of a run that is over, which is tried once
     with only_rater(run), closing(Rater(run, share=1.0)) as rater:
         while not stop.wait(1.0):
             report_ratings()
@@ -306,7 +307,7 @@ class _Match:
         )
 
 
-class _Checked:
+class _Checked(Player):
     """A player that calls `check` before every batch of its search, so that even a slow move can be cancelled."""
 
     def __init__(self, player: Player, check: Callable[..., None]) -> None:

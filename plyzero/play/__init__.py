@@ -1,6 +1,8 @@
 """How is a bot used?
 
-players          players, and how to find one by name
+player           what every player has: a name, a choice of moves, a strength, an identity
+players          how to find a player by its name; bots of a model
+search_player    a player that searches, with any evaluator
 clock            the time of a player, and the end of a search in time
 agents           players of your own, and what happens when they fail
 rule_based       players by rules alone, for any game
@@ -9,6 +11,6 @@ strength         the measured strength of a model, and whether it is enough to j
 scores           the result of a match, its intervals and its Elo difference
 match            matches between two players
 session          one game between a person and a bot
-found_moves      the moves that a search has found, as a table and on the board
-analysis         search results with KataGo's field names, and the engine that answers JSON lines
+found_moves      the moves that a search has found, with KataGo's field names, as a table and on the board
+analysis         the engine that answers JSON lines
 """

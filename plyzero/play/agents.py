@@ -16,11 +16,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from plyzero.errors import UserError, plain, shown
+from plyzero.play.player import Forfeit, Player
 from plyzero.rules.game import Game
 from plyzero.rules.user_errors import with_location
 from plyzero.threads import Thread
@@ -43,30 +44,33 @@ class Agent(ABC):
         """Return a legal action of `position`, in which a player is to move: `position.to_play`."""
 
 
-class Forfeit(NamedTuple):
-    """Answer in place of an action: the player has lost the game, for a reason in one sentence."""
-
-    reason: str
-
-
 class ForfeitError(UserError):
     """An agent has failed to move; the message says which one and why."""
 
 
-class AgentPlayer:
+class AgentPlayer(Player):
     """An agent as a player: its moves are checked, their time is limited, and what it prints goes to standard error.
 
     on_wait: called every LOOK_SECONDS while the agent chooses. An error that it raises interrupts the agent.
     """
 
-    def __init__(self, name: str, agent: Agent) -> None:
+    def __init__(self, name: str, agent: Agent, *, identify: Callable[[str], str] = str) -> None:
+        """Make a player of an agent; `identify` returns the identity for the name, by default the name itself."""
         self.name, self.agent = name, agent
         self.on_wait: Callable[[], None] = lambda: None
-        self._thread: threading.Thread | None = None  # of the last move
+        self._identify = identify
+        self._last_thread: threading.Thread | None = None
+
+    @property
+    def identity(self) -> str:
+        return self._identify(self.name)
+
+    def choices(self, positions: Sequence[Game]) -> list[int | Forfeit]:
+        return [self.choose_or_forfeit(position) for position in positions]
 
     def choose_all(self, positions: Sequence[Game]) -> list[int]:
         """Return the agent's action in each of `positions`. Raises ForfeitError if it fails to move."""
-        actions = []
+        actions: list[int] = []
         for position in positions:
             choice = self.choose_or_forfeit(position)
             if isinstance(choice, Forfeit):
@@ -76,7 +80,7 @@ class AgentPlayer:
 
     def choose_or_forfeit(self, position: Game) -> int | Forfeit:
         """Return the agent's action, or the reason why there is none: an error, an illegal action, or the time."""
-        if self._thread and self._thread.is_alive():
+        if self._last_thread and self._last_thread.is_alive():
             return self._forfeit("it is still busy with an earlier move, which could not be interrupted")
         answers: list[object] = []
         errors: list[BaseException] = []
@@ -87,19 +91,19 @@ class AgentPlayer:
             except BaseException as error:  # SystemExit too: it must not end the match
                 errors.append(error)
 
-        self._thread = Thread(choose, name=self.name)
+        thread = self._last_thread = Thread(choose, name=self.name)
         with redirect_stdout(sys.stderr):
             deadline = time.monotonic() + self.agent.max_seconds
-            self._thread.start()
+            thread.start()
             try:
-                while self._thread.is_alive() and (left := deadline - time.monotonic()) > 0:
+                while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
                     self.on_wait()
-                    self._thread.join(min(left, LOOK_SECONDS))
+                    thread.join(min(left, LOOK_SECONDS))
             except BaseException:
-                _interrupt(self._thread)
+                _interrupt(thread)
                 raise
-            if self._thread.is_alive():
-                _interrupt(self._thread)
+            if thread.is_alive():
+                _interrupt(thread)
                 return self._forfeit(f"no move after {self.agent.max_seconds:g} s")
         if errors:
             return self._forfeit(with_location(errors[0]))

@@ -1,18 +1,92 @@
-"""The moves that a search has found, for people: a table as text, and in a notebook the board with the moves on it."""
+"""The moves that a search has found: with the field names of KataGo's analysis engine, and as a table for people.
+
+In a notebook the table comes with the board, and the shares of the visits on it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import Final
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
-from plyzero.play.analysis import MoveInfo, move_infos, root_info
+import numpy as np
+
 from plyzero.rules.board_svg import html_table, render_svg, with_shares
 from plyzero.rules.game import Game, board_of
-from plyzero.search.slots import SearchResult
+from plyzero.rules.notation import action_names
+from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN
+
+if TYPE_CHECKING:
+    from plyzero.search.slots import SearchResult
 
 HEADS: Final = ("move", "visits", "wins", "prior", "line")
 """Heads of the table: share of the simulations, expected score of the player to move, prior, principal variation."""
+
+HOPELESS: Final = 0.05
+"""The expected score below which a bot offers to resign."""
+
+
+class MoveInfo(TypedDict):
+    """The result of a search for a legal action."""
+
+    move: str  # the name of the action
+    visits: int  # number of simulations through it
+    winrate: float | None  # expected score in [0, 1] for the player to move, a draw counts 1/2; None without visits
+    prior: float  # the network's probability
+    order: int  # the rank; 0 is the action to play
+    pv: list[str]  # the principal variation, as action names; the first is the action itself
+
+
+class RootInfo(TypedDict):
+    """The result of a search for the position itself, from the point of view of the player to move."""
+
+    currentPlayer: int  # the player to move, 0 or 1
+    visits: int  # number of simulations
+    winrate: float  # expected score in [0, 1], a draw counts 1/2
+    drawrate: float  # probability of a draw
+    proven: str | None  # "win", "draw" or "loss", None if the search has not proven the value
+    scoreLead: NotRequired[float]  # expected points by which the player wins in the end, if the network estimates them
+
+
+def move_infos(position: Game, result: SearchResult) -> list[MoveInfo]:
+    """Return what is found of each legal action of `position`, from the best to the worst."""
+    best = result.best_action()
+    order = np.lexsort((-result.prior, -result.visits, result.actions != best))
+    return [
+        {
+            "move": position.action_name(int(result.actions[i])),
+            "visits": int(result.visits[i]),
+            "winrate": None if np.isnan(result.q[i]) else round((1 + float(result.q[i])) / 2, 4),
+            "prior": round(float(result.prior[i]), 4),
+            "order": rank,
+            "pv": action_names(position, result.principal_variations[i]),
+        }
+        for rank, i in enumerate(order.tolist())
+    ]
+
+
+def root_info(position: Game, result: SearchResult) -> RootInfo:
+    """Return what is found of `position` itself."""
+    proven = {PROVEN_WIN: "win", PROVEN_DRAW: "draw", PROVEN_LOSS: "loss"}
+    info: RootInfo = {
+        "currentPlayer": position.to_play,
+        "visits": result.simulations,
+        "winrate": round((1 + result.value) / 2, 4),
+        "drawrate": round(result.draw, 4),
+        "proven": proven.get(result.proven),
+    }
+    if result.score is not None:
+        info["scoreLead"] = round(result.score, 2)
+    return info
+
+
+def is_hopeless(result: SearchResult, below: float = HOPELESS) -> bool:
+    """Return whether the player to move is expected to score less than `below`, from 0 to 1: a reason to resign.
+
+    As in AlphaGo Zero both the value of the position and that of the best action must say so.
+    """
+    of_best = result.q[result.actions == result.best_action()]
+    return (1 + max(result.value, float(np.nan_to_num(of_best, nan=-1).max()))) / 2 < below
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plyzero.errors import UserError
-from plyzero.play.agents import Forfeit
-from plyzero.play.players import Player, begin_game, choices
+from plyzero.play.player import Forfeit, Player, as_player
 from plyzero.play.scores import MatchResult
 from plyzero.play.session import STARTED
 from plyzero.rules.catalog import GameSpec
@@ -38,16 +37,23 @@ class PlayedGame(NamedTuple):
 
     def as_json(self, game: GameSpec, players: tuple[str, str]) -> dict[str, Any]:
         """Return the game as a JSON object with the fields of an exported game; `players` are those of the match."""
-        end = "truncated" if self.outcome is None else "rule" if self.forfeit is None else "forfeit"
+        first, second = reversed(players) if self.swapped else players
+        start = {"start": game.text} if game.text else {}
+        score = {"score": float(self.outcome.score)} if self.outcome and self.outcome.score is not None else {}
+        end = "rule"
+        if self.outcome is None:
+            end = "truncated"
+        elif self.forfeit is not None:
+            end = "forfeit"
         return {
             "version": STARTED if game.text else VERSION,
             "game": game.identity,
-            **({"start": game.text} if game.text else {}),
-            "first": players[self.swapped],
-            "second": players[not self.swapped],
+            **start,
+            "first": first,
+            "second": second,
             "moves": action_names(game.start, tuple(self.moves)),
             "winner": WINNERS[outcome_code(self.outcome)],
-            **({"score": float(self.outcome.score)} if self.outcome and self.outcome.score is not None else {}),
+            **score,
             "end": end,
             "opening_plies": self.opening_plies,
         }
@@ -90,46 +96,96 @@ def play_match(
         )
     openings = openings or random_openings(start, opening_plies, rng, count=(games + 1) // 2)
     seeds = rng.integers(1 << 63, size=games // 2 + 1).tolist() if start.num_chances else [0] * games
-    dice = [np.random.default_rng(seeds[i // 2]) for i in range(games)]
-    moves = [list(openings[i // 2]) for i in range(games)]
-    positions, plies = map(list, zip(*(_position_after(start, opening) for opening in moves), strict=True))
-
-    def roll(i: int) -> None:
-        positions[i], rolls = roll_dice(positions[i], dice[i])
-        moves[i] += rolls
-
-    for i in range(games):
-        roll(i)
-    opening = plies.copy()
-    points, forfeits, leads = [0, 0, 0], dict[int, str](), list[float]()
-    playing = list(range(games))
+    playing = [
+        _GameInPlay(number, start, openings[number // 2], np.random.default_rng(seeds[number // 2]))
+        for number in range(games)
+    ]
+    finished: list[_GameInPlay] = []
+    longest = max(game.plies for game in playing)
+    players = as_player(first), as_player(second)
     while playing:
-        for player, player_side in ((first, 0), (second, 1)):
-            # In game i, `first` plays side i % 2.
-            to_move = [i for i in playing[:at_once] if positions[i].to_play ^ (i % 2) == player_side]
+        for number, player in enumerate(players):
+            to_move = [game for game in playing[:at_once] if game.player_to_move == number]
             if not to_move:
                 continue
-            for i, choice in zip(to_move, choices(player, [positions[i] for i in to_move]), strict=True):
-                if isinstance(choice, Forfeit):
-                    forfeits[i] = choice.reason
-                    continue
-                positions[i] = positions[i].play(choice)
-                moves[i].append(choice)
-                plies[i] += 1
-                roll(i)
-            for i in to_move:
-                outcome = Outcome(1 - positions[i].to_play) if i in forfeits else positions[i].outcome()
-                if outcome is not None or plies[i] >= start.max_plies:
-                    points[1 if outcome is None else 1 - outcome.value(i % 2)] += 1
-                    leads += [outcome.lead(i % 2)] if outcome is not None and outcome.score is not None else []
-                    playing.remove(i)
-                    begin_game(first)
-                    begin_game(second)
-                    on_game(PlayedGame(moves[i], opening[i], i % 2 == 1, outcome, forfeits.get(i)))
-            on_progress(games - len(playing), max(plies))
-    wins, draws, losses = points
-    distinct = len({tuple(actions) for actions in moves})
-    return MatchResult(wins, draws, losses, distinct, tuple(forfeits.values()), tuple(leads))
+            choices = player.choices([game.position for game in to_move])
+            for game, choice in zip(to_move, choices, strict=True):
+                game.play(choice)
+                longest = max(longest, game.plies)
+            for game in to_move:
+                if game.is_over:
+                    playing.remove(game)
+                    finished.append(game)
+                    for each in players:
+                        each.begin_game()
+                    on_game(game.record())
+            on_progress(len(finished), longest)
+    return _result(finished)
+
+
+class _GameInPlay:
+    """A game of a match that goes on.
+
+    plies: number of actions so far, those of the opening included.
+    """
+
+    def __init__(self, number: int, start: Game, opening: Sequence[int], dice: np.random.Generator) -> None:
+        """Begin a game after its opening; in those with odd numbers the sides are swapped."""
+        self.swapped = number % 2 == 1
+        self.moves = [*opening]
+        self.position, self.plies = _position_after(start, opening)
+        self.outcome: Outcome | None = None
+        self.forfeit: str | None = None
+        self._dice, self._max_plies = dice, start.max_plies
+        self._roll()
+        self._opening_plies = self.plies
+
+    @property
+    def player_to_move(self) -> int:
+        """0 if the first player of the match is to move, 1 if it is the second."""
+        return 1 - self.position.to_play if self.swapped else self.position.to_play
+
+    @property
+    def is_over(self) -> bool:
+        return self.outcome is not None or self.plies >= self._max_plies
+
+    def play(self, choice: int | Forfeit) -> None:
+        """Play an action, and the rolls after it; one who forfeits has lost."""
+        if isinstance(choice, Forfeit):
+            self.forfeit = choice.reason
+            self.outcome = Outcome(1 - self.position.to_play)
+            return
+        self.position = self.position.play(choice)
+        self.moves.append(choice)
+        self.plies += 1
+        self._roll()
+        self.outcome = self.position.outcome()
+
+    def _roll(self) -> None:
+        self.position, rolls = roll_dice(self.position, self._dice)
+        self.moves += rolls
+
+    def record(self) -> PlayedGame:
+        """Return the finished game."""
+        return PlayedGame(self.moves, self._opening_plies, self.swapped, self.outcome, self.forfeit)
+
+
+def _result(games: Sequence[_GameInPlay]) -> MatchResult:
+    """Return the result for the first player of the match of games in the order of their ends.
+
+    A truncated game is a draw.
+    """
+    values = [game.outcome.value(int(game.swapped)) if game.outcome else 0 for game in games]
+    return MatchResult(
+        wins=values.count(1),
+        draws=values.count(0),
+        losses=values.count(-1),
+        distinct=len({tuple(game.moves) for game in games}),
+        forfeits=tuple(game.forfeit for game in games if game.forfeit is not None),
+        leads=tuple(
+            game.outcome.lead(int(game.swapped)) for game in games if game.outcome and game.outcome.score is not None
+        ),
+    )
 
 
 def random_openings(start: Game, plies: int, rng: np.random.Generator, *, count: int) -> list[list[int]]:
@@ -162,6 +218,7 @@ def _position_after(position: Game, moves: Sequence[int]) -> tuple[Game, int]:
     """Return the position after actions and rolls, and the number of actions."""
     plies = 0
     for move in moves:
-        plies += not is_chance(position)
+        if not is_chance(position):
+            plies += 1
         position = position.play_unchecked(move)
     return position, plies

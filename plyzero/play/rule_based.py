@@ -25,7 +25,8 @@ class Greedy(Agent):
         if len(chances_of(after)) or after.to_play == player:
             return 0
         replies = (after.play_unchecked(reply).outcome() for reply in map(int, after.legal_actions()))
-        return -any(reply is not None and reply.value(player) < 0 for reply in replies)
+        is_lost = any(reply is not None and reply.value(player) < 0 for reply in replies)
+        return -1 if is_lost else 0
 
 
 class AlphaBeta(Agent):

@@ -7,7 +7,7 @@ are proportional to
 
 (Bradley & Terry, 1952, Biometrika 39; draws: Davidson, 1970, JASA 65). Here r is in natural units; elsewhere it is in
 Elo, ELO times as much. A difference of d Elo means 10^(d/400) wins for each loss; without draws, this is the usual
-curve of the expected score. A ladder (`plyzero.kits.arena.ratings`) has more players, and the advantage of moving first.
+curve of the expected score. Kit arena rates more than two players, and the advantage of moving first.
 """
 
 from __future__ import annotations

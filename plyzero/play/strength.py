@@ -6,26 +6,15 @@ import re
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from plyzero.play.bundled_bots import Level, find_card
+from plyzero.play.player import Strength
 from plyzero.play.scores import MatchResult
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.events import read_scores
 from plyzero.setting_types import parse_rollouts
 from plyzero.volume_errors import explain
-
-
-class Strength(NamedTuple):
-    """The measured strength of a judge of moves.
-
-    text:   for people, such as "step 182 scored 50% (34-66) in 40 games against mcts:100".
-    judges: whether it has beaten mcts:100: the 95 % interval of its score lies above one half.
-    """
-
-    text: str
-    judges: bool
-
 
 UNKNOWN: Final = Strength("the strength of this network has not been measured", judges=False)
 """The strength of a network that is only a file."""

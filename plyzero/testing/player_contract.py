@@ -9,7 +9,7 @@ import pytest
 
 from plyzero.errors import UserError
 from plyzero.play.agents import Agent, AgentPlayer
-from plyzero.play.players import Player
+from plyzero.play.player import Player, as_player
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import chances_of
 from plyzero.rules.game import Game
@@ -43,7 +43,7 @@ class PlayerContract:
         rng = np.random.default_rng(seed)
         found = self.player(rng)
         if not isinstance(found, Agent):
-            return found
+            return as_player(found)
         found.rng = rng
         return AgentPlayer(type(found).__name__, found)
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.play.agents import Agent, AgentPlayer, Forfeit, ForfeitError
+from plyzero.play.agents import Agent, AgentPlayer, ForfeitError
 from plyzero.play.match import play_match
-from plyzero.play.players import RandomPlayer, find_player
+from plyzero.play.player import Forfeit, RandomPlayer
+from plyzero.play.players import find_player
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game
 from plyzero.testing import PlayerContract
@@ -135,11 +136,11 @@ def test_an_agent_that_fails_loses_the_game_and_the_match_goes_on(name: str, rea
 def test_an_agent_that_hangs_is_interrupted_or_not_asked_again():
     agent, asleep = found("Hangs"), found("Sleeps")
     assert isinstance(agent.choose_or_forfeit(TIC_TAC_TOE.start), Forfeit)
-    assert not agent._thread.is_alive()
+    assert not agent._last_thread.is_alive()
     for reason in ("no move after", "it is still busy with an earlier move"):
         assert reason in asleep.choose_or_forfeit(TIC_TAC_TOE.start).reason
     Sleeps.woken.set()
-    asleep._thread.join()
+    asleep._last_thread.join()
 
 
 def test_what_an_agent_prints_is_not_in_the_output(capsys: pytest.CaptureFixture[str]):

@@ -8,7 +8,8 @@ import pytest
 from plyzero.errors import UserError
 from plyzero.play.clock import NO_LIMIT, Clock, describe_limits
 from plyzero.play.match import play_match
-from plyzero.play.players import Bot, RandomPlayer
+from plyzero.play.player import RandomPlayer
+from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.random_game import random_game
 from plyzero.search.evaluators import Evaluation, EvaluationBatch, Uniform

@@ -10,7 +10,8 @@ from plyzero.commands.terminal import Terminal
 from plyzero.errors import UserError
 from plyzero.play.analysis import answer_queries
 from plyzero.play.match import play_match, random_openings
-from plyzero.play.players import Bot, RandomPlayer
+from plyzero.play.player import RandomPlayer
+from plyzero.play.players import Bot
 from plyzero.play.session import Session
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import is_chance

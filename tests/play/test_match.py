@@ -7,7 +7,8 @@ from plyzero.errors import UserError
 from plyzero.games.connect_four import ConnectFour
 from plyzero.games.tic_tac_toe import TicTacToe
 from plyzero.play.match import PlayedGame, play_match, random_opening, random_openings
-from plyzero.play.players import Bot, Player, RandomPlayer, find_player
+from plyzero.play.player import Player, RandomPlayer
+from plyzero.play.players import Bot, find_player
 from plyzero.play.scores import MatchResult, wilson_interval
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game

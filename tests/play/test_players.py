@@ -2,19 +2,24 @@
 
 import re
 import shutil
+from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from plyzero import extensions
 from plyzero.errors import UserError
 from plyzero.games.connect_four import ConnectFour
 from plyzero.games.tic_tac_toe import TicTacToe
 from plyzero.kits.arena.entrants import find_entrants
 from plyzero.network.model_loader import load_network
-from plyzero.play import players
-from plyzero.play.players import Bot, find_player
-from plyzero.rules.catalog import load_game
+from plyzero.play import search_player
+from plyzero.play.match import play_match
+from plyzero.play.player import Player
+from plyzero.play.players import GROUP, Bot, find_player
+from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.game import Game
 from plyzero.rules.notation import play_named
 from plyzero.run.directory import Run
@@ -145,7 +150,7 @@ def test_positions_that_would_need_too_much_memory_are_searched_in_groups(monkey
     positions = play_named(bot.game.start, ["b2", "a1"])[0]
     together = [result.visits.tolist() for result in bot.search(positions)]
     groups: list[int] = []
-    monkeypatch.setattr(players, "MAX_NODES", 20)
+    monkeypatch.setattr(search_player, "MAX_NODES", 20)
     found = bot.search(positions, on_batch=lambda slots: groups.append(len(slots.trees.slots)))
     assert [result.visits.tolist() for result in found] == together
     assert set(groups) == {2, 1}
@@ -186,6 +191,102 @@ def test_changed_search_settings_leave_the_others_as_in_training(tmp_path: Path)
     assert bot.search([run.game.start])[0].algorithm == GUMBEL
     player = find_player(str(run.root), run.game, np.random.default_rng(0), search={"c_puct": 3})
     assert player.settings == SearchSettings(algorithm="puct", c_puct=3)
+
+
+def test_an_identity_says_what_a_player_is_and_nothing_of_the_limits(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "own_identity.py").write_text("from plyzero.play.rule_based import Greedy\ndef evaluate(batch): ...\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    game = load_game("connect-four")
+
+    def identity(name: str, **limits: object) -> tuple[str, bool]:
+        found = find_player(name, game, np.random.default_rng(0), **limits)
+        return found.identity, found.takes_limits
+
+    for name in ("random", "greedy", "alphabeta:4", "mcts:20", "own_identity:Greedy", "bot:1", "bot:2"):
+        assert identity(name) == identity(name, simulations=3)
+        assert not identity(name)[1]
+    assert identity("mcts:020") == identity("mcts:20") == ("mcts:20", False)
+    assert identity("bot:1") != identity("bot:2")
+    (file,) = model.glob("models/*.onnx")
+    copied = str(shutil.copy(file, tmp_path / "copied.onnx"))
+    assert identity(str(model), simulations=3) == identity(copied, simulations=5)
+    assert identity(copied)[1]
+    assert identity("own_identity:evaluate")[1]
+    before = identity("own_identity:evaluate")
+    assert before[0].startswith("own_identity:evaluate ")
+    (tmp_path / "own_identity.py").write_text("def evaluate(batch): return 1\n")
+    assert identity("own_identity:evaluate") != before
+
+
+def test_the_strength_of_a_player_that_nobody_has_measured_judges_nothing():
+    game, rng = load_game("tic-tac-toe"), np.random.default_rng(0)
+    for player in (find_player("random", game, rng), own_bot("tic-tac-toe")):
+        assert not player.strength().judges
+        assert "has not been measured" in player.strength().text
+
+
+class Fixed(Player):
+    """A player of another package, which remembers with what it was made."""
+
+    def __init__(self, argument: str, game: GameSpec, rng: np.random.Generator, **limits: object) -> None:
+        if argument == "wrong":
+            raise UserError("expected hello:N, got hello:wrong")
+        self.name, self.game, self.limits = f"Fixed {1 // int(argument)}", game, limits
+
+    def choose_all(self, positions):
+        return [int(position.legal_actions()[0]) for position in positions]
+
+
+def duck(argument: str, *_: object, **limits: object) -> SimpleNamespace:
+    return SimpleNamespace(name=argument, choose_all=lambda positions: [4 for _ in positions])
+
+
+@pytest.fixture
+def packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packages with players of the prefixes hello, duck, broken, absent and, in vain, mcts."""
+    values = {"hello": "Fixed", "duck": "duck", "broken": "GAMES.index", "mcts": "Fixed"}
+    found = [EntryPoint(name, f"{__name__}:{value}", GROUP) for name, value in values.items()]
+    found.append(EntryPoint("absent", "no_such_package:player", GROUP))
+    monkeypatch.setattr(extensions, "entry_points", lambda group: found if group == GROUP else [])
+
+
+@pytest.mark.usefixtures("packages")
+def test_a_package_makes_players_for_its_prefix_with_the_limits_of_the_command():
+    game, rng = load_game("tic-tac-toe"), np.random.default_rng(0)
+    found = find_player("hello:1", game, rng, simulations=5, search={"c_puct": 2.0})
+    assert isinstance(found, Fixed)
+    assert (found.name, found.identity, found.game) == ("Fixed 1", "Fixed 1", game)
+    assert found.limits == {"simulations": 5, "search": {"c_puct": 2.0}}
+    assert find_player("mcts:7", game, rng).name == "mcts:7"  # a built-in prefix stays what it is
+    assert find_player("duck:x", game, rng).choices([game.start]) == [4]
+
+
+@pytest.mark.usefixtures("packages")
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("hello:wrong", "^cannot use hello:wrong: expected hello:N, got hello:wrong$"),
+        ("hello:0", r"^cannot use hello:0: ZeroDivisionError: .*\(test_players.py, line \d+\)$"),
+        ("absent:1", "^player absent cannot be used: importing no_such_package failed with ModuleNotFoundError"),
+        ("broken:1", "^cannot use broken:1: TypeError"),
+        ("nobody", r"mcts:1000, bot, absent:\.\.\., broken:\.\.\., duck:\.\.\., hello:\.\.\., a run directory"),
+    ],
+)
+def test_what_is_wrong_with_a_player_of_a_package_is_one_sentence(name: str, sentence: str):
+    with pytest.raises(UserError, match=sentence):
+        find_player(name, load_game("tic-tac-toe"), np.random.default_rng(0))
+
+
+def test_a_match_takes_objects_with_a_name_and_choose_all_and_refuses_others():
+    game, rng = load_game("tic-tac-toe"), np.random.default_rng(0)
+    own = SimpleNamespace(name="own", choose_all=lambda positions: [each.legal_actions()[0] for each in positions])
+    assert play_match(own, own, game.start, games=2, rng=rng, opening_plies=0).losses == 1
+    with pytest.raises(
+        UserError, match=r"^expected a player: an object with a name and a method choose_all, got 'random'"
+    ):
+        play_match("random", own, game.start, games=2, rng=rng)
 
 
 def first_action(batch: EvaluationBatch) -> Evaluation:

@@ -5,7 +5,7 @@ import numpy as np
 from plyzero.kits.arena.entrants import Entrant
 from plyzero.kits.arena.ladder import LINES, Limits, PairResult, open_ladder
 from plyzero.play.agents import Agent, AgentPlayer
-from plyzero.play.analysis import root_info
+from plyzero.play.found_moves import root_info
 from plyzero.play.match import PlayedGame, play_match
 from plyzero.play.players import Bot
 from plyzero.play.scores import MatchResult

@@ -5,7 +5,8 @@ import pytest
 
 from plyzero.errors import UserError
 from plyzero.play.match import play_match
-from plyzero.play.players import RandomPlayer, find_player
+from plyzero.play.player import RandomPlayer
+from plyzero.play.players import find_player
 from plyzero.play.rule_based import AlphaBeta, Greedy
 from plyzero.rules.catalog import load_game
 from plyzero.rules.notation import play_named

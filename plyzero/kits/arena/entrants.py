@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +11,10 @@ import numpy as np
 
 from plyzero.errors import UserError
 from plyzero.files import write_file
-from plyzero.network.model_loader import load_network
-from plyzero.play.bundled_bots import find_card
 from plyzero.play.clock import describe_limits
-from plyzero.play.players import Bot, Player, find_player, named_model
+from plyzero.play.player import Player
+from plyzero.play.players import Bot, find_player
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.directory import open_run
 from plyzero.run.models import digest_of, read_model_file
 
 
@@ -83,24 +79,10 @@ def find_entrants(names: Sequence[str], game: GameSpec, **limits: Any) -> list[E
 
 
 def _find_entrant(name: str, game: GameSpec, limits: Mapping[str, Any]) -> Entrant:
-    player = find_player(name, game, np.random.default_rng(), **{**limits, "clock": None})  # which would be measured
-    settings = describe_limits(**limits)
-    kind, _, level = name.partition(":")
-    card = find_card(game)
-    if kind == "bot" and card is not None:
-        chosen = card.level(int(level) if level else None)
-        sampling = f", temperature {chosen.temperature:g}" if chosen.temperature else ""
-        digest = digest_of(read_model_file(card.network))
-        return Entrant(name, f"{digest} with {describe_limits(chosen.simulations)}{sampling}")
-    if isinstance(player, Bot) and kind != "mcts" and (named := named_model(name)):
-        file, model = named
-        if file.is_dir():
-            run = open_run(file, game=game)
-            file = run.models / load_network(file, game, model=model).label
-        return Entrant.of_network(name, read_model_file(file), limits)
-    if match := re.fullmatch(r"(\w+(?:\.\w+)*):[A-Za-z_]\w*(?:\(.*\))?", name):  # an agent, or an evaluator
-        source = importlib.import_module(match[1]).__file__
-        identity = f"{name} {digest_of(read_model_file(Path(source or '')))}"
-        searches = f" with {settings}" if isinstance(player, Bot) else ""
-        return Entrant(name, identity + searches, None, limits)
-    return Entrant(name, player.name)
+    untimed = {**limits, "clock": None}  # a bot under a clock would first measure its rate
+    player = find_player(name, game, np.random.default_rng(), **untimed)
+    if not player.takes_limits:
+        return Entrant(name, player.identity)
+    if isinstance(player, Bot) and player.model_file:
+        return Entrant.of_network(name, read_model_file(player.model_file), limits)
+    return Entrant(name, f"{player.identity} with {describe_limits(**limits)}", limits=limits)

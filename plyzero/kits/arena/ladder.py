@@ -169,7 +169,7 @@ class Ladder:
         last = max((line.round for line in self.lines.values()), default=0)
         for current in (last, last + 1):
             missing = [pair for pair in self.plan(current, limits) if pair not in self.lines]
-            missing = missing[: limits.games // 2 - len(self.lines)]  # of a round that began with other players
+            missing = missing[: limits.games // 2 - len(self.lines)]  # a round may have begun with other players
             if missing:
                 break
         else:
@@ -209,10 +209,12 @@ class Ladder:
 
     def table(self, *, check: bool = False) -> Table:
         """Return the ratings as a JSON object; with `check` also the intervals by the bootstrap."""
-        ratings = self.rate()
-        pairs, forfeits, errors = ratings.pairs, self._forfeits(), None
+        ratings, forfeits, errors = self.rate(), self._forfeits(), None
+        pairs = ratings.pairs
         if check and self.lines:
             errors = bootstrap(self._games(), len(self.entrants), self.anchor, rng=np.random.default_rng(0))
+        points, games = pairs.points.sum(1), pairs.games.sum(1)
+        scores = [round(float(points[i] / games[i]), 4) if games[i] else None for i in range(len(games))]
         table: Table = {
             **self.about,
             "anchor": self.entrants[self.anchor].name,
@@ -226,10 +228,8 @@ class Ladder:
                     "low": round(float(ratings.elo[i] - ratings.error[i]), 1),
                     "high": round(float(ratings.elo[i] + ratings.error[i]), 1),
                     "bootstrap_error": None if errors is None else round(float(errors[i]), 1),
-                    "games": int(pairs.games[i].sum()),
-                    "score": round(float(pairs.points[i].sum() / pairs.games[i].sum()), 4)
-                    if pairs.games[i].any()
-                    else None,
+                    "games": int(games[i]),
+                    "score": scores[i],
                     "forfeits": sum(forfeits[i].values()),
                     "reasons": dict(forfeits[i].most_common(5)),
                 }
@@ -251,8 +251,8 @@ class Ladder:
             ],
         }
         if self.game.start.max_score:
-            for player, points in zip(table["players"], self._points(), strict=True):
-                player["points"] = points
+            for player, lead in zip(table["players"], self._points(), strict=True):
+                player["points"] = lead
         return table
 
     def write_table(self, *, check: bool = False) -> Table:
@@ -286,14 +286,15 @@ class Ladder:
         """Return the games of the lines; an opening is the same if the players and all moves and rolls are."""
         openings: dict[tuple[str, ...], int] = {}
         rows = []
-        for pair in sorted(self.lines):  # so that nothing depends on the order in which games were finished
+        for pair in sorted(self.lines):  # nothing depends on the order in which games were finished
             line = self.lines[pair]
             if before is None or line.round < before:
                 opening = openings.setdefault((pair.a, pair.b, *line.result.opening), len(openings))
                 a, b = self._number[pair.a], self._number[pair.b]
                 with_a_first, with_b_first = (RESULTS.index(result) for result in line.result.results)
                 rows += [(a, b, with_a_first, opening), (b, a, 2 - with_b_first, opening)]
-        return Games(*np.array(rows, np.int64).reshape(-1, 4).T)
+        first, second, outcome, opening_number = np.array(rows, np.int64).reshape(-1, 4).T
+        return Games(first, second, outcome, opening_number)
 
     def _counts(self, *, before: int | None = None) -> Floats:
         games, players = self._games(before=before), len(self.entrants)
@@ -380,7 +381,7 @@ def _check_directory(directory: Path, about: About) -> None:
     """Raise UserError if `directory` holds anything else than the ladder `about`, or if it is not empty without one."""
     found = read_table(directory)
     if found is None:
-        ours = {LOCK, MODELS, CSV}  # of a ladder that was killed while it was created
+        ours = {LOCK, MODELS, CSV}  # what a ladder leaves that was killed while it was created
         names = os.listdir(directory) if directory.exists() else []
         if any(name not in ours and not name.startswith(files.TEMPORARY) for name in names):
             raise UserError(f"{directory} is not a ladder: it has no {TABLE}; give --out another directory")

@@ -23,7 +23,8 @@ import numpy as np
 from plyzero.errors import UserError, plain
 from plyzero.kits.arena.ladder import RESULTS, Pair, PairResult
 from plyzero.play.match import play_match, random_opening
-from plyzero.play.players import Bot, Player
+from plyzero.play.player import Player
+from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.notation import action_names
 from plyzero.rules.user_errors import with_location

@@ -253,17 +253,22 @@ class _Model:
 
 def _compare(counts: Floats, moments: _Moments, covariance: Floats) -> Pairs:
     """Return how the games of each pair of players agree with the model, as `rate` describes it."""
-    players, first = len(counts), counts.sum(-1)
+    players = len(counts)
+    first = counts.sum(-1)  # games in which the row's player moved first
     games = first + first.T
-    won, mean = counts[..., 0] + counts[..., 1] / 2, first * moments.mean[0]
-    points, expected = won + (first - won).T, mean + (first - mean).T
-    by_score, by_draws = first * moments.variance[0], first * moments.covariance[0]
+    won = counts[..., 0] + counts[..., 1] / 2
+    mean = first * moments.mean[0]
+    points = won + (first - won).T
+    expected = mean + (first - mean).T
+    by_score = first * moments.variance[0]
+    by_draws = first * moments.covariance[0]
     variance = by_score + by_score.T
     everybody = np.arange(players)
     gradient = np.zeros((players, players, players + 2))
     gradient[everybody[:, None], everybody, everybody[:, None]] += variance
     gradient[everybody[:, None], everybody, everybody] -= variance
-    gradient[..., -2], gradient[..., -1] = by_score - by_score.T, by_draws - by_draws.T
+    gradient[..., -2] = by_score - by_score.T
+    gradient[..., -1] = by_draws - by_draws.T
     left = variance - ((gradient @ covariance) * gradient).sum(-1)
     tested = left > variance / 10
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -20,7 +20,7 @@ from plyzero.errors import UserError
 from plyzero.lines import ArrivingLines, bounded_lines
 
 if TYPE_CHECKING:
-    from plyzero.play.players import Player
+    from plyzero.play.player import Player
 
 
 @in_panel("Play")

@@ -27,9 +27,10 @@ from plyzero.kits.engines.graphics import (
 from plyzero.kits.engines.points import LETTERS, Points, Words
 from plyzero.kits.engines.spelled_game import PASS, SpelledGame
 from plyzero.play.analysis import COLOURS as PLAYERS
-from plyzero.play.analysis import is_hopeless
 from plyzero.play.clock import NO_LIMIT, Clock
-from plyzero.play.players import Bot, Player
+from plyzero.play.found_moves import is_hopeless
+from plyzero.play.player import Player
+from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import Game, board_of
 from plyzero.rules.user_errors import with_location

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from plyzero.errors import UserError, shown
 from plyzero.kits.engines.points import Points, spell
-from plyzero.play.analysis import move_infos
+from plyzero.play.found_moves import move_infos
 from plyzero.play.players import Bot
 from plyzero.rules.chance import is_chance
 from plyzero.rules.game import Game, board_of

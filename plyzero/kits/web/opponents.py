@@ -13,7 +13,8 @@ import numpy as np
 from plyzero.errors import UserError, shown
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.clock import DEFAULT_SIMULATIONS, Clock
-from plyzero.play.players import Bot, Player, find_player
+from plyzero.play.player import Player
+from plyzero.play.players import Bot, find_player
 from plyzero.play.strength import explained, strength_of
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.models import list_models
@@ -116,14 +117,12 @@ class Opponents:
         moves: number that it has made in the game, each of which has taken its time at most.
         """
         kind, _, number = name.partition(":")
-        if name in self._others or name in RULES:
-            return find_player(name, self.game, np.random.default_rng())  # anew: an agent plays one game at a time
         if name != ANALYSIS and name not in self.names():
             raise UserError(f"expected a player, one of {', '.join(self.names())}, got {shown(name)}")
+        if name in self._others or name in RULES or kind == "mcts":
+            return find_player(name, self.game, np.random.default_rng())  # anew: an agent plays one game at a time
         if kind == "level":
             return self._kept(None, number)
-        if kind == "mcts":
-            return self._pure_mcts().with_simulations(int(number))
         bot = self._with_network(step)
         if name == TIMED and self._clock:
             return bot.with_clock(self._clock.after(moves))
@@ -167,7 +166,7 @@ class Opponents:
 
     def _kept(self, path: Path | None, model: str = "newest") -> Bot:
         """Return the bot with a model of `path`; without a path, the bundled one at the level `model`."""
-        with self._lock:  # so that no model is loaded twice
+        with self._lock:  # no model is loaded twice
             return self._bots(path, model)
 
     def _make(self, path: Path | None, model: str) -> Bot:

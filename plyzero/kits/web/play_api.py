@@ -18,8 +18,9 @@ from plyzero.kits.engines.points import Points
 from plyzero.kits.web.searches import Event, Report
 from plyzero.kits.web.spots import line_of, spots_of
 from plyzero.play.agents import AgentPlayer
-from plyzero.play.analysis import is_hopeless, move_infos, root_info
-from plyzero.play.players import Bot, Player
+from plyzero.play.found_moves import is_hopeless, move_infos, root_info
+from plyzero.play.player import Player
+from plyzero.play.players import Bot
 from plyzero.play.session import Session
 from plyzero.play.strength import explained
 from plyzero.rules.board import Board
@@ -149,7 +150,7 @@ def unfinished_position(game: GameSpec, text: str) -> Game:
 def search_position(player: Player, position: Game) -> Callable[[Report], Event]:
     """Return the search of `player` in `position`, which reports its results while it runs.
 
-    moveInfos, rootInfo: as in plyzero.play.analysis; each of moveInfos also has the improved `policy`.
+    moveInfos, rootInfo: as in plyzero.play.found_moves; each of moveInfos also has the improved `policy`.
     simulations, of:     number of simulations made so far, and in all.
 
     Only in the last event:

@@ -10,7 +10,7 @@ import numpy as np
 
 from plyzero.kits.web.searches import Event, Report
 from plyzero.kits.web.spots import line_of
-from plyzero.play.analysis import move_infos
+from plyzero.play.found_moves import move_infos
 from plyzero.play.players import Bot
 from plyzero.rules.chance import is_chance
 from plyzero.rules.game import Game

@@ -25,7 +25,8 @@ from plyzero.kits.imitation.learning import (
 from plyzero.network.model_loader import load_network, load_newest
 from plyzero.network.onnx_network import reachable_observations
 from plyzero.play.match import play_match
-from plyzero.play.players import Bot, RandomPlayer
+from plyzero.play.player import RandomPlayer
+from plyzero.play.players import Bot
 from plyzero.rules.catalog import load_game
 from plyzero.run.configuration import resolve
 from plyzero.run.directory import KEY, Run, open_run, plan_run, write_run

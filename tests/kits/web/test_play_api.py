@@ -8,7 +8,7 @@ from plyzero.errors import UserError
 from plyzero.kits.web.opponents import Opponents
 from plyzero.kits.web.play_api import MAX_TEXT, describe_position, network_view, search_position, unfinished_position
 from plyzero.play.clock import Clock
-from plyzero.play.players import RandomPlayer
+from plyzero.play.player import RandomPlayer
 from plyzero.rules.catalog import load_game
 from tests.helpers.toys import Constant, after
 

@@ -22,7 +22,8 @@ from plyzero.kits.experiments.tasks.results import (
     write_table,
 )
 from plyzero.play.match import PlayedGame, play_match
-from plyzero.play.players import Bot, Player, find_player
+from plyzero.play.player import Player
+from plyzero.play.players import Bot, find_player
 from plyzero.play.session import SIDES
 from plyzero.rules.catalog import GameSpec, load_game
 
