@@ -14,7 +14,7 @@ from tests.helpers.surroundings import python
 ROOT = Path(__file__).parent.parent
 LINKED = ("games", "selfplay", "trainer")  # at the top of the repository, and linked into plyzero
 TEMPLATE = ROOT / "plyzero" / "check" / "template"
-MAX_LEVELS = 13
+MAX_LEVELS = 14
 MAX_MODULES = 16  # in a folder
 
 LAYERS = (

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -249,7 +249,9 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"hello": "Fixed", "duck": "duck", "broken": "GAMES.index", "mcts": "Fixed"}
     found = [EntryPoint(name, f"{__name__}:{value}", GROUP) for name, value in values.items()]
     found.append(EntryPoint("absent", "no_such_package:player", GROUP))
-    monkeypatch.setattr(extensions, "entry_points", lambda group: found if group == GROUP else [])
+    monkeypatch.setattr(
+        extensions, "entry_points", lambda group: found if group == GROUP else entry_points(group=group)
+    )
 
 
 @pytest.mark.usefixtures("packages")
