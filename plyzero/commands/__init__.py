@@ -5,7 +5,7 @@ common    arguments that several commands share
 train     train, init
 of_kits   the commands of kits and of other packages
 roles     selfplay, trainer, rate
-play      play, analyze
+play      play
 terminal  the interface of `play` in the terminal
 match     match
 games     new, check

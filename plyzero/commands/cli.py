@@ -68,7 +68,6 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
     },
     "Play": {
         "play": play.play,
-        "analyze": play.analyze,
         "match": match.match,
     },
     "Your own game": {"new": games.new, "check": games.check},

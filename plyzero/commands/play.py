@@ -1,4 +1,4 @@
-"""play, analyze: play against a bot and analyze positions."""
+"""play: play against a bot in the terminal."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from plyzero.commands.common import (
     find_game,
     playing,
     read_directory,
-    show_progress,
     with_groups,
 )
 from plyzero.errors import UserError
-from plyzero.lines import bounded_lines
 
 if TYPE_CHECKING:
     from plyzero.play.player import Player
@@ -156,31 +154,6 @@ def _begin_at_once(game: str) -> None:
     numba.config.DISABLE_JIT = 1  # type: ignore[attr-defined]
     start_beside("match", "mcts:4", "random", "--game", game, "--games", "2")
     print("The search is not compiled yet: it runs as plain Python, slower, while another process compiles it.")
-
-
-def analyze(
-    game: GameArgument,
-    run: RunToPlay = None,
-    net: Net = None,
-    model: Model = "newest",
-    simulations: Simulations = None,
-    options: SearchOptions = None,
-    start: Start = None,
-) -> None:
-    """Analyze positions: one JSON line in, such as {"id": 1, "moves": ["4", "4"]}, one JSON line out, in order."""
-    from plyzero.play.analysis import answer_queries
-    from plyzero.run.configuration import change_search, parse_search_options
-
-    def note(text: str) -> None:
-        print(f"plyzero: {text}", file=sys.stderr)
-
-    spec = find_game(game, start)
-    changes = parse_search_options(options or ())
-    limits = Thinking(None, None, None).limits(simulations, uses_cores=False)
-    with playing(spec) as output, show_progress("") as report:
-        bot = find_bot(spec, run, net, model, limits)
-        bot.settings = change_search(bot.settings, changes)
-        answer_queries(spec, bot, bounded_lines(sys.stdin), output, on_progress=report, on_note=note)
 
 
 def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, limits: Mapping[str, Any]) -> Bot:

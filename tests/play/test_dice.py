@@ -8,7 +8,7 @@ import pytest
 
 from plyzero.commands.terminal import Terminal
 from plyzero.errors import UserError
-from plyzero.play.analysis import answer_queries
+from plyzero.kits.engines.analysis import answer_queries
 from plyzero.play.match import play_match, random_openings
 from plyzero.play.player import RandomPlayer
 from plyzero.play.players import Bot

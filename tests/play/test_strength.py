@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from plyzero.commands.terminal import Terminal
+from plyzero.kits.engines.analysis import answer_queries
 from plyzero.kits.web.opponents import Opponents
-from plyzero.play.analysis import answer_queries
 from plyzero.play.players import Bot
 from plyzero.play.session import Session
 from plyzero.play.strength import UNKNOWN, introduction, strength_of

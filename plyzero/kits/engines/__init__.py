@@ -1,6 +1,7 @@
-"""Kit engines: other programs play by the Go Text Protocol; records of games are read and filmed. Extra plot.
+"""Kit engines: other programs play by the Go Text Protocol or JSON lines; records of games are read and filmed. Extra plot.
 
-commands      gtp
+commands      gtp, analyze
+analysis      the engine that answers JSON lines with search results
 engine        a command in, a response out
 spelled_game  a game whose moves a controller enters word by word
 points        the points of a board, of which moves are made

@@ -1,4 +1,4 @@
-"""gtp: a player for other programs."""
+"""gtp, analyze: other programs play and ask by the Go Text Protocol, or by JSON lines."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from plyzero.commands.common import (
     data_output,
     find_game,
     in_panel,
+    playing,
+    show_progress,
     with_groups,
 )
-from plyzero.commands.play import Net, RunToPlay, Simulations, Thinking, find_bot
+from plyzero.commands.play import Model, Net, RunToPlay, SearchOptions, Simulations, Thinking, find_bot
 from plyzero.errors import UserError
 from plyzero.lines import ArrivingLines, bounded_lines
 
@@ -76,3 +78,29 @@ def gtp(
         engine = Engine(spec, chosen, points=points, write=write, has_input=lines.wait, most=most, resign_below=resign)
         for line in lines:
             write(engine.answer(line))
+
+
+@in_panel("Play")
+def analyze(
+    game: GameArgument,
+    run: RunToPlay = None,
+    net: Net = None,
+    model: Model = "newest",
+    simulations: Simulations = None,
+    options: SearchOptions = None,
+    start: Start = None,
+) -> None:
+    """Analyze positions: one JSON line in, such as {"id": 1, "moves": ["4", "4"]}, one JSON line out, in order."""
+    from plyzero.kits.engines.analysis import answer_queries
+    from plyzero.run.configuration import change_search, parse_search_options
+
+    def note(text: str) -> None:
+        print(f"plyzero: {text}", file=sys.stderr)
+
+    spec = find_game(game, start)
+    changes = parse_search_options(options or ())
+    limits = Thinking(None, None, None).limits(simulations, uses_cores=False)
+    with playing(spec) as output, show_progress("") as report:
+        bot = find_bot(spec, run, net, model, limits)
+        bot.settings = change_search(bot.settings, changes)
+        answer_queries(spec, bot, bounded_lines(sys.stdin), output, on_progress=report, on_note=note)

@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from plyzero.errors import UserError, plain, shown
+from plyzero.kits.engines.analysis import COLOURS as PLAYERS
 from plyzero.kits.engines.graphics import (
     COLOURS,
     info_line,
@@ -26,7 +27,6 @@ from plyzero.kits.engines.graphics import (
 )
 from plyzero.kits.engines.points import LETTERS, Points, Words
 from plyzero.kits.engines.spelled_game import PASS, SpelledGame
-from plyzero.play.analysis import COLOURS as PLAYERS
 from plyzero.play.clock import NO_LIMIT, Clock
 from plyzero.play.found_moves import is_hopeless
 from plyzero.play.player import Player
