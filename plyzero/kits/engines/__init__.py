@@ -1,4 +1,4 @@
-"""Kit engines: other programs play by the Go Text Protocol or JSON lines; records of games are read and filmed. Extra plot.
+"""Kit engines: programs that speak the Go Text Protocol or JSON lines, records and films of games. Extra plot.
 
 commands      gtp, analyze
 analysis      the engine that answers JSON lines with search results
