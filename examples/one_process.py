@@ -10,10 +10,10 @@ from plyzero.network.onnx_network import Network
 from plyzero.search.evaluators import Uniform
 from plyzero.selfplay.games_in_play import GamesInPlay
 from plyzero.trainer.export import export
-from plyzero.trainer.loss import loss, to_device
+from plyzero.trainer.loss import loss
 from plyzero.trainer.network import ResidualNetwork
 from plyzero.trainer.targets import make_samples
-from plyzero.trainer.window import Window
+from plyzero.trainer.window import Window, to_device
 
 game = load_game("tic-tac-toe")
 settings = Settings.model_validate({"selfplay": {"simulations": 32}})

@@ -89,7 +89,7 @@ def test_self_play_and_training_in_one_process_learn_tic_tac_toe(monkeypatch: py
 
 
 def weights_of(trainer: Trainer) -> torch.Tensor:
-    return torch.cat([each.detach().flatten() for each in trainer.network.parameters()])
+    return torch.cat([each.detach().flatten() for each in trainer.learner.network.parameters()])
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_swapping_one_part_needs_no_other_change(option: str, run: Run, written:
         weights = weights_of(trainer)
     assert not torch.equal(weights, usual)
     with training(changed, steps=0) as resumed:
-        assert resumed.step == 3
+        assert resumed.learner.step == 3
         assert torch.equal(weights, weights_of(resumed))
         resumed.train_step()
     position = run.game.start
@@ -116,7 +116,7 @@ def test_swapping_one_part_needs_no_other_change(option: str, run: Run, written:
 def test_the_targets_of_the_page_are_the_results_of_the_games(run: Run, written: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(written))
     with training(open_run(run.root, options=["trainer.targets=my_targets:final_result"]), steps=0) as trainer:
-        wdl = trainer.window.sample(256, np.random.default_rng(0)).wdl
+        wdl = trainer.intake.window.sample(256, np.random.default_rng(0)).wdl
     assert {*map(tuple, wdl.tolist())} == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
 
 

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
@@ -155,15 +156,18 @@ def read_games(run: Run, case: int) -> None:
 
 def publish(run: Run, case: int) -> None:
     """The trainer saves its state and publishes a model."""
-    trainer = SimpleNamespace(step=case, _unpublished=None)
-    trainer.save = lambda: save_state(run.trainer, {"step": case}, fence=1, step=case)
+    trainer = SimpleNamespace(learner=SimpleNamespace(step=case), reporter=SimpleNamespace())
+    trainer.publisher = SimpleNamespace(
+        save=lambda: save_state(run.trainer, {"step": case}, fence=1, step=case),
+    )
     trainer._publish = lambda: publish_model(run.models, b"model", fence=1, step=case)
+    trainer._attempt = partial(Trainer._attempt, trainer)
     for _ in range(60):
-        trainer._unpublished = None
+        trainer.reporter.warning = None
         Trainer.publish(trainer)
-        if trainer._unpublished is None:
+        if trainer.reporter.warning is None:
             break
-        assert trainer._unpublished.startswith(f"step {case} is not published, training goes on: ")
+        assert trainer.reporter.warning.startswith(f"step {case} is not published, training goes on: ")
     with FailingSystem(0).mounted():
         assert list_models(run.models)[0].step == load_state(run.trainer)["step"] == case
 

@@ -38,7 +38,7 @@ TOLERANCE: Final = 1e-4
 """Largest allowed difference between torch and ONNX Runtime: of any logit or probability, and, where logits are larger
 than 1, as a share of the largest one. Rounding errors grow with the logits, to about 1e-6 of them in 32 bits."""
 
-MAX_PROBABILITY_TOLERANCE: Final = 0.05  # of any probability, however large the logits are
+MAX_PROBABILITY_TOLERANCE: Final = 0.05  # largest allowed difference of a probability, however large the logits are
 MAX_POLICY_KL: Final = 0.02  # largest mean KL divergence of the policies of a usable 8-bit form, in nats
 MAX_VALUE_ERROR: Final = 0.05  # largest mean difference of their values, which go from -1 to 1
 
@@ -67,9 +67,10 @@ def export(network: nn.Module, game: GameSpec, observations: NDArray[np.float32]
         raise ExportError(f"the export fails: {_first_line(error)}") from error
     with torch.no_grad():
         logits, wdl_logits, *others = network(torch.from_numpy(observations))
-    wdl, allowed = torch.softmax(wdl_logits, dim=1), min(MAX_PROBABILITY_TOLERANCE, _tolerance(wdl_logits))
+    wdl = torch.softmax(wdl_logits, dim=1)
+    wdl_tolerance = min(MAX_PROBABILITY_TOLERANCE, _tolerance(wdl_logits))
     _compare("logits", exported_logits, logits, allowed=_tolerance(logits))
-    _compare("probabilities", exported_wdl[:, :3], wdl, allowed=allowed)
+    _compare("probabilities", exported_wdl[:, :3], wdl, allowed=wdl_tolerance)
     if exported_wdl.shape[1] > 3:
         _compare("scores", exported_wdl[:, 3], others[0][:, 0], allowed=_tolerance(others[0]))
     return content
@@ -186,7 +187,9 @@ def make_forms(
     try:
         int8 = quantise(content, seen)
         Network(int8, run.game, label="the 8-bit form")  # raises an error if a worker would refuse it
-        exact, rounded = (run_on_cpu(each, seen if compared is None else compared) for each in (content, int8))
+        compared = seen if compared is None else compared
+        exact = run_on_cpu(content, compared)
+        rounded = run_on_cpu(int8, compared)
     except (OSError, MemoryError):
         raise
     except Exception as error:  # onnx and ONNX Runtime raise errors of many types
@@ -197,7 +200,10 @@ def make_forms(
     if not (divergence <= MAX_POLICY_KL and difference <= MAX_VALUE_ERROR):
         log.info(
             "no 8-bit form: it changes policies by %.3f nats and values by %.3f, more than %g or %g",
-            *(divergence, difference, MAX_POLICY_KL, MAX_VALUE_ERROR),
+            divergence,
+            difference,
+            MAX_POLICY_KL,
+            MAX_VALUE_ERROR,
         )
         return Forms(content, None, report)
     return Forms(with_metadata(content, INT8, digest_of(int8)), int8, report)
@@ -219,7 +225,7 @@ def quantise(content: bytes, seen: NDArray[np.float32]) -> bytes:
                 model,
                 path,
                 _Positions(seen),
-                quant_format=QuantFormat.QDQ,  # of standard operators only, which onnx_graph can check
+                quant_format=QuantFormat.QDQ,  # uses only standard operators, which onnx_graph can check
                 activation_type=QuantType.QUInt8,
                 weight_type=QuantType.QInt8,
                 per_channel=True,
@@ -252,9 +258,9 @@ def compare(exact: Evaluation, rounded: Evaluation) -> tuple[float, float]:
     Of distributions p and q it is the sum of p log(p / q) (Kullback and Leibler, 1951).
     """
     p, q = (torch.tensor(each.logits, dtype=torch.float64).log_softmax(dim=1) for each in (exact, rounded))
-    values = [each.wdl[:, 0] - each.wdl[:, 2] for each in (exact, rounded)]
     divergence = nn.functional.kl_div(q, p, reduction="batchmean", log_target=True)
-    return float(divergence), float(np.abs(values[0] - values[1]).mean())
+    exact_values, rounded_values = (each.wdl[:, 0] - each.wdl[:, 2] for each in (exact, rounded))
+    return float(divergence), float(np.abs(exact_values - rounded_values).mean())
 
 
 def _nodes_in_32_bits(model: onnx.ModelProto) -> list[str]:
@@ -276,7 +282,8 @@ def _nodes_in_32_bits(model: onnx.ModelProto) -> list[str]:
                 missing += node.input
         return found
 
-    trunk, either = needed(LOGITS) & needed(WDL), needed(LOGITS) | needed(WDL)
+    trunk = needed(LOGITS) & needed(WDL)
+    either = needed(LOGITS) | needed(WDL)
     first: set[str] = set()
     for relu in model.graph.node:
         node = made.get(relu.input[0]) if relu.op_type == "Relu" and relu.name in either else None

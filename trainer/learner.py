@@ -7,8 +7,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -18,11 +17,11 @@ from plyzero.network.onnx_network import cpu_flags
 from plyzero.rules.user_modules import load_object
 from plyzero.run.directory import KEY, Run
 from plyzero.settings import TrainerSettings
-from plyzero.trainer.loss import BatchTensors, Loss, Losses, board_loss, score_loss, to_device
+from plyzero.trainer.loss import Loss, Losses, board_loss, score_loss
 from plyzero.trainer.state import LearnerState, State
-from plyzero.trainer.window import Batch
+from plyzero.trainer.window import Batch, BatchTensors, to_device
 
-MOMENTS: Final = ("exp_avg", "exp_avg_sq")  # names of torch's for the means of gradients and of their squares
+MOMENTS: Final = ("exp_avg", "exp_avg_sq")  # torch's names for the means of the gradients and of their squares
 
 
 def adamw(parameters: Iterator[nn.Parameter], settings: TrainerSettings) -> torch.optim.Optimizer:
@@ -58,12 +57,13 @@ class AdamW(torch.optim.Optimizer):
             if each not in self.state:
                 zeros = {name: torch.zeros_like(each, requires_grad=False) for name in MOMENTS}
                 self.state[each] = {"step": torch.zeros((), device=each.device), **zeros}
-        steps, means, squares = ([self.state[each][name] for each in learned] for name in ("step", *MOMENTS))
+        gradients = [each.grad for each in learned]
+        steps = [self.state[each]["step"] for each in learned]
+        means, squares = ([self.state[each][name] for each in learned] for name in MOMENTS)
         beta1, beta2 = group["betas"]
         options = {name: group[name] for name in ("lr", "weight_decay", "eps", "amsgrad", "maximize")}
         with torch.no_grad():
             torch._foreach_add_(steps, 1)
-            gradients = [each.grad for each in learned]
             torch._fused_adamw_(learned, gradients, means, squares, [], steps, beta1=beta1, beta2=beta2, **options)
 
     def state_dict(self) -> dict[str, Any]:
@@ -74,9 +74,10 @@ class AdamW(torch.optim.Optimizer):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a state of AdamW. Raises ValueError if it is of other parameters or of another optimiser."""
-        parameters, (saved,) = self.param_groups[0]["params"], state_dict["param_groups"]
-        states = state_dict["state"].values()
-        if len(saved["params"]) != len(parameters) or any(not each.keys() >= {"step", *MOMENTS} for each in states):
+        parameters = self.param_groups[0]["params"]
+        (saved,) = state_dict["param_groups"]
+        is_adamw = all(each.keys() >= {"step", *MOMENTS} for each in state_dict["state"].values())
+        if len(saved["params"]) != len(parameters) or not is_adamw:
             raise ValueError("the state of the optimiser is of other parameters, or of another optimiser than AdamW")
         self.param_groups = [{**self.param_groups[0], **saved, "params": parameters}]
         self.state.clear()
@@ -97,20 +98,30 @@ class Averaged(nn.Module):
 
     def __init__(self, network: nn.Module, *, decay: float) -> None:
         super().__init__()
-        self.module, self._decay = copy.deepcopy(network), decay
+        self.module = copy.deepcopy(network)
+        self._decay = decay
         self.register_buffer("n_averaged", torch.tensor(0))
 
     @torch.no_grad()
     def update(self, network: nn.Module) -> None:
         """Let the average follow `network`; the first time it becomes equal to it."""
-        own, new = ([*chain(each.parameters(), each.buffers())] for each in (self.module, network))
+        own = [*self.module.parameters(), *self.module.buffers()]
+        new = [*network.parameters(), *network.buffers()]
         decay = self._decay if self.n_averaged else 0.0
-        floats = [at for at, each in enumerate(own) if each.is_floating_point()]
         if decay:
-            torch._foreach_lerp_([own[at] for at in floats], [new[at] for at in floats], 1 - decay)
-        for at in set(range(len(own))) - set(floats if decay else ()):
-            own[at].copy_(own[at] * decay + new[at] * (1 - decay) if decay else new[at])
+            self._follow(own, new, decay)
+        else:
+            for ours, theirs in zip(own, new, strict=True):
+                ours.copy_(theirs)
         self.n_averaged += 1
+
+    def _follow(self, own: list[Tensor], new: list[Tensor], decay: float) -> None:
+        """Replace each of `own` by decay · own + (1 - decay) · new; floating-point tensors all at once."""
+        floats = [at for at, each in enumerate(own) if each.is_floating_point()]
+        torch._foreach_lerp_([own[at] for at in floats], [new[at] for at in floats], 1 - decay)
+        for ours, theirs in zip(own, new, strict=True):
+            if not ours.is_floating_point():
+                ours.copy_(ours * decay + theirs * (1 - decay))
 
 
 def warm_up(step: int, settings: TrainerSettings) -> float:
@@ -137,7 +148,8 @@ class Learner:
     ) -> None:
         """halves_on_cpu: make the forward pass in bfloat16 on a CPU that has it: 1.4 times as fast, less exact."""
         self.step = 0
-        self.settings, self.device = settings, device
+        self.settings = settings
+        self.device = device
         self.network = network.to(device)
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster on both devices
         self.averaged = Averaged(self.network, decay=settings.ema_decay)
@@ -152,7 +164,7 @@ class Learner:
     def learn(self, batch: Batch | BatchTensors) -> Tensor:
         """Make one optimiser step, its forward pass in bfloat16 if the device can.
 
-        Return the policy and the value loss, `[2]` float64, on the device: a GPU has then only been told what to do.
+        Return the policy and the value loss, `[2]` float64, on the device; a GPU may still be computing them.
         """
         tensors = to_device(batch, self.device)
         self.network.train()
@@ -194,13 +206,29 @@ class Learner:
         self.step = state["step"]
 
 
+class Devices(Protocol):
+    """Further devices, which make each step of a learner together with its own."""
+
+    def learn(self, batch: Batch | BatchTensors) -> Tensor:
+        """Make one step of the learner, as `Learner.learn` does, and return the same."""
+        ...
+
+    def check(self) -> None:
+        """Raise an error, with a message for the user, if no further step is possible."""
+        ...
+
+    def close(self) -> None:
+        """End what runs on these devices."""
+        ...
+
+
 def load_weights(learner: Learner, state: State, run: Run) -> None:
     """Continue `learner` from a state of `run`. Raises UserError if it is of another run or of another network."""
     if run.id and (foreign := run.id.find_fault(state.get(KEY))):
         raise UserError(f"the newest state in {run.trainer} is refused: {foreign}; move it away")
     try:
         learner.load_state_dict(state)
-    except (RuntimeError, ValueError) as error:  # torch: of the weights, and of the optimiser
+    except (RuntimeError, ValueError) as error:  # raised by torch for the weights and for the optimiser
         size, start, name = run.settings.network, run.game.start, run.game.name
         raise UserError(
             f"{run.root} has trained another network than {size.module} with {size.blocks} blocks of {size.channels} "
@@ -220,7 +248,9 @@ class LossesOfNetwork(nn.Module):
         self, network: nn.Module, loss: Loss, settings: TrainerSettings, *, halves_on_cpu: bool = False
     ) -> None:
         super().__init__()
-        self.network, self._loss, self._settings = network, loss, settings
+        self.network = network
+        self._loss = loss
+        self._settings = settings
         self._halves_on_cpu = halves_on_cpu and "avx512_bf16" in cpu_flags()
 
     def forward(self, batch: BatchTensors) -> Losses:

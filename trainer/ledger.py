@@ -51,6 +51,11 @@ class Ledger:
         self.skipped += surplus
         self.credit -= surplus
 
+    @property
+    def made(self) -> int:
+        """Full-search positions read, with and without a model."""
+        return self.bootstrap + self.generated
+
     def replay_ratio(self) -> float:
         """Return positions trained per position generated, both without the bootstrap."""
         return max(0.0, self.trained - self.free) / self.generated if self.generated else 0.0

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-
-if TYPE_CHECKING:
-    from plyzero.trainer.window import Batch
-
 
 MIN_SCORE_SD: Final = 0.02
 """Standard deviation of a score that is expected with certainty, so that the likelihood stays finite."""
@@ -80,20 +75,3 @@ class Loss(Protocol):
     ) -> Losses:
         """Return three numbers with a gradient in `total`; the arguments are those of `loss`, in float32."""
         ...
-
-
-class BatchTensors(NamedTuple):
-    """A `Batch` as tensors on one device, with the same fields."""
-
-    observations: Tensor
-    legal: Tensor
-    policy: Tensor
-    wdl: Tensor
-    score: Tensor
-    board: Tensor
-
-
-def to_device(batch: Batch | BatchTensors, device: torch.device) -> BatchTensors:
-    """Return `batch` as tensors on `device`, without waiting if it lies in page-locked memory."""
-    tensors: Iterable[Tensor] = batch if isinstance(batch, BatchTensors) else map(torch.from_numpy, batch)
-    return BatchTensors(*(each.to(device, non_blocking=True) for each in tensors))

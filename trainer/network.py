@@ -29,7 +29,8 @@ def make_network(settings: NetworkSettings, start: Game) -> nn.Module:
         raise UserError(f"network.module: {settings.module} is not a subclass of torch.nn.Module")
     check_sizes(start, Settings(network=settings))
     sizes: dict[str, int] = {"blocks": settings.blocks, "channels": settings.channels}
-    known, is_pooled = inspect.signature(cls).parameters, settings.value_head == "pooled"
+    known = inspect.signature(cls).parameters
+    is_pooled = settings.value_head == "pooled"
     if start.policy_planes and "policy_planes" in known:
         sizes["policy_planes"] = start.policy_planes
     if is_pooled and "pooled_value" in known:
@@ -67,9 +68,12 @@ class ResidualNetwork(nn.Module):
         super().__init__()
         planes, rows, columns = observation_shape
         has_board = rows * columns > 1
-        size = 3 if has_board else 1  # of a 3x3 convolution on one square 8 of 9 weights meet zeros
-        edges = [Edges()] if pooled_value else []  # where the heads do not know squares by their weights
-        self.stem = nn.Sequential(*edges, _convolution(planes + EDGE_PLANES * len(edges), channels, size), nn.ReLU())
+        size = 3 if has_board else 1  # on one square, 8 of 9 weights of a 3x3 convolution meet zeros
+        edges: list[nn.Module] = []
+        if pooled_value:  # the heads have no weights for single squares, by which they would know the edges
+            edges.append(Edges())
+            planes += EDGE_PLANES
+        self.stem = nn.Sequential(*edges, _convolution(planes, channels, size), nn.ReLU())
         layers: list[nn.Module] = [ResidualBlock(channels, size) for _ in range(blocks)]
         if has_board:
             layers.insert(-1, GlobalPooling(channels))
@@ -83,10 +87,12 @@ class ResidualNetwork(nn.Module):
             self.policy = nn.Sequential(*_reduce(channels, reduced), nn.Linear(reduced * rows * columns, num_actions))
         if not pooled_value:
             reduced = max(few, channels // 8)
-            board, numbers = _reduce(channels, reduced), reduced * rows * columns
+            summary = _reduce(channels, reduced)
+            numbers = reduced * rows * columns
         else:
-            board, numbers = (_convolution(channels, channels, 1), nn.ReLU(), MeansAndMaxima()), 2 * channels
-        self.value = nn.Sequential(*board, nn.Linear(numbers, 2 * channels), nn.ReLU(), nn.Linear(2 * channels, 3))
+            summary = (_convolution(channels, channels, 1), nn.ReLU(), MeansAndMaxima())
+            numbers = 2 * channels
+        self.value = nn.Sequential(*summary, nn.Linear(numbers, 2 * channels), nn.ReLU(), nn.Linear(2 * channels, 3))
         self.score = nn.Linear(2 * channels, 2) if has_score else None
         self.board = nn.Conv2d(channels, final_planes, 1) if final_planes else None
 
@@ -94,8 +100,10 @@ class ResidualNetwork(nn.Module):
         features = self.tower(self.stem(observations))
         hidden = self.value[:-1](features)
         outputs = [self.policy(features), self.value[-1](hidden)]
-        outputs += [] if self.score is None else [self.score(hidden)]
-        outputs += [] if self.board is None else [self.board(features)]
+        if self.score is not None:
+            outputs.append(self.score(hidden))
+        if self.board is not None:
+            outputs.append(self.board(features))
         return tuple(outputs)
 
 
@@ -140,7 +148,7 @@ class MeansAndMaxima(nn.Module):
     """Maps `[B, C, H, W]` to the means and maxima over the board, `[B, 2C]`."""
 
     def forward(self, features: Tensor) -> Tensor:
-        if is_in_onnx_export():  # the same by operators that ONNX Runtime has in 8 bits too
+        if is_in_onnx_export():  # these operators, with the same result, exist in 8 bits in ONNX Runtime
             board = [int(size) for size in features.shape[2:]]  # plyzero.network.onnx_network.resize replaces it
             pooled = nn.functional.adaptive_avg_pool2d(features, 1), nn.functional.max_pool2d(features, board, stride=1)
             return torch.cat(pooled, dim=1).flatten(1)

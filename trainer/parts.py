@@ -43,7 +43,8 @@ def make_parts(game: GameSpec, settings: Settings) -> Parts:
     memory to train.
     """
     check_sizes(game.start, settings, trainer=True)
-    network_name, targets_name = settings.network.module, settings.trainer.targets
+    network_name = settings.network.module
+    targets_name = settings.trainer.targets
     with _name_in_errors("network.module", network_name):
         network = make_network(settings.network, game.start)
     with _name_in_errors("trainer.targets", targets_name):
@@ -66,7 +67,8 @@ def _try_step(parts: Parts, game: GameSpec, settings: Settings) -> None:
         outputs = network.train()(torch.from_numpy(observations).contiguous(memory_format=torch.channels_last))
         _check_outputs(outputs, start)
     with _name_in_errors("trainer.loss", settings.trainer.loss):
-        policy, wdl = legal / legal.sum(dim=1, keepdim=True), torch.full((3, 3), 1 / 3)
+        policy = legal / legal.sum(dim=1, keepdim=True)
+        wdl = torch.full((3, 3), 1 / 3)
         losses = parts.loss(*outputs[:2], legal=legal, policy=policy, wdl=wdl)
         if not isinstance(losses, Losses) or not all(isinstance(each, Tensor) and each.ndim == 0 for each in losses):
             raise UserError("expected trainer.loss.Losses of three tensors without dimensions")
@@ -90,7 +92,8 @@ def _check_outputs(outputs: object, start: Game) -> None:
     """
     if not isinstance(outputs, tuple) or not all(isinstance(each, Tensor) for each in outputs):
         raise UserError(f"forward() returned {type(outputs).__name__}, expected a tuple of two tensors")
-    found, expected = [tuple(each.shape) for each in outputs], [(3, start.num_actions), (3, 3)]
+    found = [tuple(each.shape) for each in outputs]
+    expected = [(3, start.num_actions), (3, 3)]
     score = [(3, 2)] if start.max_score else []
     board = [(3, start.final_planes, *start.observation_shape[1:])] if start.final_planes else []
     if found not in (expected, expected + score, expected + board, expected + score + board):

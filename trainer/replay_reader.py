@@ -17,7 +17,7 @@ from plyzero.run.records import Games, JournalName
 from plyzero.run.segments import SegmentError, SegmentName, parse_unused, read_segment
 from plyzero.volume_errors import FileErrors, retry
 
-GAP_SECONDS: Final = 60.0  # for a missing segment to appear: over NFS a directory may show a later one first
+GAP_SECONDS: Final = 60.0  # longest wait for a missing segment: over NFS a directory may show a later one first
 TRIES: Final = 3  # attempts to read a segment, one per poll, before it is moved to quarantine
 
 Skipped = list[tuple[int, int, bool]]
@@ -38,15 +38,17 @@ class ReplayReader:
     """
 
     def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._run, self._clock = run, clock
+        self._run = run
+        self._clock = clock
         self.cursor: dict[str, int] = {}
         self.skipped: dict[str, Skipped] = {}
-        self.missing_segments = self.invalid_games = 0
+        self.missing_segments = 0
+        self.invalid_games = 0
         self._missing_since: dict[str, float] = {}  # incarnation -> since when its next segment has been missing
         self._failures: dict[SegmentName, int] = {}
-        self._passed: set[str] = set()  # files that need not be looked at again: of a long run there are many
-        self._unused: set[JournalName] = set()  # of whose numbers no segment will come
-        self._refused: set[SegmentName] = set()  # damaged, and could not be moved to quarantine
+        self._passed: set[str] = set()  # files that need not be looked at again; a long run has many
+        self._unused: set[JournalName] = set()  # journals for whose numbers there will be no segment
+        self._refused: set[SegmentName] = set()  # damaged segments that could not be moved to quarantine
         self._file_errors = FileErrors(clock=clock)
 
     def read_new(self, *, enough: Callable[[], bool] = lambda: False) -> Iterator[tuple[SegmentName, Games]]:

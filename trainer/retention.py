@@ -46,11 +46,12 @@ class Retention:
     """
 
     def __init__(self, run: Run, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._run, self._clock = run, clock
+        self._run = run
+        self._clock = clock
         self.view = RunView(run, clock=clock)
         self._first_seen: dict[Path, float] = {}
-        self._asked: set[Path] = set()  # whose age was asked for by the last `prune`
-        self._best: ModelName | None = None  # as of the last time that the ratings could be read
+        self._asked: set[Path] = set()  # paths whose age the last `prune` asked for
+        self._best: ModelName | None = None  # the best model when the ratings were last readable
         self._file_errors = FileErrors(clock=clock)
         self._states: dict[tuple[int, int], RequiredSegments] = {}  # (fence, step) of each saved state, oldest first
 
@@ -93,7 +94,8 @@ class Retention:
         store, directory = self._run.settings.store, self._run.segments
         names = sorted(list_segments(directory), key=lambda name: (name.first_step, name.sequence))
         sizes = list_files(directory)
-        positions, size = sum(name.positions for name in names), sum(sizes.get(str(name), 0) for name in names)
+        positions = sum(name.positions for name in names)
+        size = sum(sizes.get(str(name), 0) for name in names)
         free = free_room(directory)
         removed = 0
         for name in names:
@@ -102,7 +104,8 @@ class Retention:
                 break
             is_needed = name.sequence >= covered.get(name.incarnation, 0) or str(name) in window
             if not is_needed and self._remove(directory / str(name)):
-                positions, size = positions - name.positions, size - sizes.get(str(name), 0)
+                positions -= name.positions
+                size -= sizes.get(str(name), 0)
                 free = Room(free.bytes + sizes.get(str(name), 0), free.files + 1)
                 removed += 1
         if removed:
@@ -126,7 +129,7 @@ class Retention:
     def _models_in_use(self) -> set[ModelName]:
         used = {each.beat.model for each in self.view.processes() if each.life != "gone"}
         with suppress(UserError), self._file_errors.skipping(self._run.metrics, "cannot be read"):
-            used.add(last_measured(self._run.metrics))  # which may play on
+            used.add(last_measured(self._run.metrics))  # more games with it may follow
             self._best = best_model(self._run.models, self._run.metrics)
         return {name for name in (*used, self._best) if name}
 
@@ -153,7 +156,8 @@ class Retention:
     def _prune_unused(self, covered: Mapping[str, int]) -> None:
         """Remove what takes the place of segments for which nobody will wait any more."""
         directory = self._run.segments
-        files, newest = list_names(directory), dict[str, int]()
+        files = list_names(directory)
+        newest: dict[str, int] = {}
         for name in filter(None, map(SegmentName.parse, files)):
             newest[name.incarnation] = max(name.sequence, newest.get(name.incarnation, 0))
         for journal in filter(None, map(parse_unused, files)):
@@ -164,7 +168,8 @@ class Retention:
 
     def _prune_worker_metrics(self) -> None:
         """Remove the metrics of workers that ended long ago, where there are many. The times of files order them."""
-        directory, beating = self._run.metrics, {f"worker-{name}.jsonl" for name in self.view.heartbeats}
+        directory = self._run.metrics
+        beating = {f"worker-{name}.jsonl" for name in self.view.heartbeats}
         ended = [file for file in list_names(directory) if file.startswith("worker-") and file not in beating]
         if len(ended) > KEPT_WORKER_METRICS:
             for path in sorted((directory / file for file in ended), key=modified_at)[:-KEPT_WORKER_METRICS]:

@@ -19,9 +19,9 @@ from plyzero.files import list_files, read_file, remove, rename, write_file
 from plyzero.volume_errors import UnreadableError
 
 FORMAT: Final = 2  # docs/formats.md lists the fields
-NUM_STATES: Final = 2  # the newest ones, which are kept
-MAX_BYTES: Final = 1 << 33  # of a state that is read
-MAX_MEMBERS: Final = 100_000  # of its zip archive
+NUM_STATES: Final = 2  # number of newest states that are kept
+MAX_BYTES: Final = 1 << 33  # largest size of a state that is read
+MAX_MEMBERS: Final = 100_000  # largest number of members of its zip archive
 NAME: Final = re.compile(r"state-(\d{6})-(\d{9})\.pt")  # fence and step
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ def load_state(directory: Path, *, set_aside: list[str] | None = None) -> State 
             log.warning("%s", text)
             if set_aside is not None:
                 set_aside.append(text)
-                with suppress(OSError):  # it stays, and is found again
+                with suppress(OSError):  # if it stays, it is found again
                     rename(newer, newer.with_suffix(".damaged"))
         return state
     if damaged:

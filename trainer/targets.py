@@ -66,7 +66,8 @@ def mixed_targets(games: Games, *, search: SearchSettings, trainer: TrainerSetti
     Samples are the positions with a full search, and those with a proven value: it is exact, no matter how few
     simulations the search had.
     """
-    positions, luck = games.positions, games.luck if trainer.luck_adjustment else None
+    positions = games.positions
+    luck = games.luck if trainer.luck_adjustment else None
     return Targets(
         is_sample=(positions["full"] == 1) | ((positions["search"] > 0) & (positions["proven"] != UNPROVEN)),
         wdl=value_targets(games.games, positions, trainer.search_value_weight, trainer.td_lambda, luck),
@@ -154,7 +155,8 @@ def _check_targets(targets: Targets, games: Games, *, name: str) -> Targets:
             )
     if np.asarray(targets.is_sample).dtype != np.bool_:
         raise UserError(f"trainer.targets: {name} returned is_sample of another type than bool")
-    wdl, policy = np.asarray(targets.wdl, np.float32), np.asarray(targets.policy, np.float32)
+    wdl = np.asarray(targets.wdl, np.float32)
+    policy = np.asarray(targets.policy, np.float32)
     if not (wdl > -1e-3).all() or not (policy > -1e-3).all() or not np.isfinite([wdl.sum(), policy.sum()]).all():
         raise UserError(f"trainer.targets: {name} returned a probability that is negative or not finite")
     return Targets(is_sample=np.asarray(targets.is_sample), wdl=wdl, policy=policy)
@@ -184,8 +186,8 @@ def value_targets(
     for g in range(len(games)):
         start, end = end, end + games[g]["positions"]
         winner = games[g]["winner"]
-        next_value, next_draw, next_mover = 0.0, 0.0, -1  # G_{t+1}, of the next position that was searched
-        luck_ahead = 0.0  # of the rolls from t on
+        next_value, next_draw, next_mover = 0.0, 0.0, -1  # G_{t+1}: the next position that was searched
+        luck_ahead = 0.0  # luck of the rolls from t on
         for t in range(end - 1, start - 1, -1):
             position = positions[t]
             rolled = 0.0  # luck of the rolls after t, for player 0
@@ -198,7 +200,7 @@ def value_targets(
             sign = 1 if mover == 0 else -1
             value, draw = position["root_value"], position["root_draw"]
             drawn = winner == DRAW
-            outcome = 0.0 if drawn else (1.0 if winner == mover else -1.0)  # of a truncated game not used: w = 1
+            outcome = 0.0 if drawn else (1.0 if winner == mover else -1.0)  # not used if truncated: w = 1
             outcome -= sign * luck_ahead
             if position["proven"] == UNPROVEN:
                 without_model = position["model_fence"] == 0

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Final, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
-from plyzero.trainer.loss import BatchTensors
 from plyzero.trainer.targets import Samples
 
 CHUNK_POSITIONS: Final = 8192  # a chunk with this many is full
@@ -39,6 +39,23 @@ class Batch(NamedTuple):
     board: NDArray[np.float32]
 
 
+class BatchTensors(NamedTuple):
+    """A `Batch` as tensors on one device, with the same fields."""
+
+    observations: Tensor
+    legal: Tensor
+    policy: Tensor
+    wdl: Tensor
+    score: Tensor
+    board: Tensor
+
+
+def to_device(batch: Batch | BatchTensors, device: torch.device) -> BatchTensors:
+    """Return `batch` as tensors on `device`, without waiting if it lies in page-locked memory."""
+    tensors: Iterable[Tensor] = batch if isinstance(batch, BatchTensors) else map(torch.from_numpy, batch)
+    return BatchTensors(*(each.to(device, non_blocking=True) for each in tensors))
+
+
 class Window:
     """The samples of the newest segments, oldest first: as many segments as the requested number of positions needs.
 
@@ -46,7 +63,8 @@ class Window:
     """
 
     def __init__(self, game: Game) -> None:
-        self._shape, self._num_actions = game.observation_shape, game.num_actions
+        self._shape = game.observation_shape
+        self._num_actions = game.num_actions
         self._bits = np.dtype(game.observation_dtype).kind == "b"
         identity = Symmetry(np.arange(np.prod(self._shape)), np.arange(game.num_actions))
         symmetries = [identity, *game.symmetries()]
@@ -98,7 +116,8 @@ class Window:
 
     def _batch(self, rows: NDArray[np.int64], image: NDArray[np.int64]) -> Batch:
         """Return the positions in these rows, ascending, each under the symmetry of this number."""
-        size, rows = len(rows), rows + self._removed
+        size = len(rows)
+        rows = rows + self._removed
         ends = np.cumsum([len(chunk.wdl) for chunk in self._chunks])
         by_chunk = np.split(rows, np.searchsorted(rows, ends[:-1]))
         taken = _Chunk.concatenate(
@@ -145,7 +164,8 @@ class Sampler:
 
         The state of the random numbers is then that after the next batch, which a trainer that resumes does not see.
         """
-        self._sample, self._ahead = sample, ahead
+        self._sample = sample
+        self._ahead = ahead
         self._thread = ThreadPoolExecutor(1, "sampling")
         self._next: Future[BatchTensors] | None = None
 

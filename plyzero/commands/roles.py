@@ -30,11 +30,13 @@ from plyzero.commands.common import (
     require,
     with_groups,
 )
-from plyzero.errors import UserError, cut, plain
+from plyzero.errors import UserError, cut, install_command, plain
+from plyzero.extensions import find_extensions, load_extension
 
 if TYPE_CHECKING:
     from plyzero.run.directory import Run
     from plyzero.search.evaluators import RemoteEvaluator
+    from plyzero.trainer.learner import Devices, Learner
 
 
 @with_groups
@@ -102,8 +104,24 @@ def trainer(
         if reproducible:
             _train_in_turns(opened, stop=stop, ready=starting.close)
         else:
-            run_trainer(opened, device=device, devices=devices, stop=stop, ready=starting.close)
+            start_devices = _prepare_devices(opened, device, devices) if devices > 1 else None
+            run_trainer(opened, device=device, start_devices=start_devices, stop=stop, ready=starting.close)
     end_role(opened, stop, logs)
+
+
+TRAINERS: Final = "plyzero.trainers"
+"""The entry-point group of what a trainer can be given. Its only name is `devices`: a function of a run, a device and
+the number of devices that returns the `start_devices` of `run_trainer`, or raises UserError."""
+
+
+def _prepare_devices(run: Run, device: str, devices: int) -> Callable[[Learner], Devices]:
+    """Return what starts several devices. Raises UserError if they, or the kit that brings this, are not there."""
+    option = f"--devices {devices}"
+    entry = find_extensions(TRAINERS).get("devices")
+    if entry is None:
+        raise UserError(f"{option} needs the kit cluster, which is not installed: {install_command('cluster')}")
+    start_devices: Callable[[Learner], Devices] = load_extension(entry, option)(run, device=device, devices=devices)
+    return start_devices
 
 
 def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None]) -> None:
@@ -141,7 +159,7 @@ def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None
             writing = ReplayWriter(run, worker=TRAINER, incarnation=f"{fence:03x}{turn:05x}")
             with writing as writer, ending_if_hung(stop, run.game.name) as playing:
                 while writer.totals()["full_positions"] < wanted and not stop.is_set():
-                    heartbeat.beat(trainer.describe_process("playing"))
+                    trainer.reporter.beat("playing")
                     evaluate = network or Uniform(run.game.start.num_actions)
                     with playing:
                         found = games.run(evaluate, fence=model[0], step=model[1])
@@ -153,12 +171,12 @@ def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None
             turn += 1
             trainer.ingest()
             while not (trainer.missing_positions() or stop.is_set() or trainer.reached()):
-                heartbeat.beat(trainer.describe_process("training"))
+                trainer.reporter.beat("training")
                 trainer.train_step()
             if not stop.is_set():
                 trainer.publish()
             trainer.maintain()
-        trainer.end(heartbeat)
+        trainer.end()
 
 
 @with_groups

@@ -217,7 +217,8 @@ def init(
         if source is not None and has_games:
             begins = f"; it begins with {copy_games(open_run(source, game=planned.game), planned)} games of {source}"
         elif source is not None:
-            from plyzero.kits.imitation.learning import begin_run, read_bot
+            from plyzero.trainer.first_model import read_bot
+            from plyzero.trainer.loop import begin_run
 
             begin_run(planned, *read_bot(source, planned))
             model = f"the newest of {source}" if is_run else f"{source}"

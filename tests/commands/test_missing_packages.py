@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from plyzero.commands import roles
 from plyzero.commands.common import describe_missing
+from plyzero.errors import UserError
 from tests.helpers.surroundings import plyzero_without
 
 NEW_RUN = ["--run", "new", "--game", "tic-tac-toe"]
@@ -34,3 +36,9 @@ def test_a_missing_extra_is_one_sentence_before_anything_is_written(
     assert f"pip install -e '.[{extra}]'" in done.stderr
     assert done.returncode == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_several_devices_without_the_kit_that_brings_them_are_one_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(roles, "find_extensions", lambda group: {})
+    with pytest.raises(UserError, match=r"^--devices 2 needs the kit cluster, .*: pip install -e '.\[cluster\]'"):
+        roles._prepare_devices(None, "cpu", 2)

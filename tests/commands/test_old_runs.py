@@ -75,7 +75,7 @@ def test_a_new_run_begins_with_the_games_of_an_old_one(root: Path, tmp_path: Pat
     run = open_run(tmp_path / "new")
     with closing(Trainer(run, device="cpu")) as trainer:
         trainer.ingest()
-        assert trainer.games == len(old.games)
+        assert trainer.intake.games == len(old.games)
         assert not trainer.missing_positions()
         while not trainer.publish_is_due(waiting=trainer.missing_positions() > 0):
             trainer.train_step()

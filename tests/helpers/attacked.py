@@ -32,7 +32,7 @@ def log_taken_in(log: Path) -> None:
 
     def begun(trainer: Any, *arguments: Any, **named: Any) -> None:
         begin(trainer, *arguments, **named)
-        os.write(descriptor, f"\nresumed {trainer.games}\n".encode())
+        os.write(descriptor, f"\nresumed {trainer.intake.games}\n".encode())
 
     def read(reader: Any, **named: Any) -> Iterator[Any]:
         for item in read_new(reader, **named):
@@ -114,7 +114,7 @@ def warm_up() -> None:
             with closing(Trainer(run, device="cpu")) as trainer:
                 trainer.ingest()
                 trainer.maintain()
-                trainer.save()
+                trainer.publisher.save()
         untrained(run)
 
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import count
 
+from plyzero.kits.cluster.data_parallel import Ranks
 from plyzero.network.model_loader import load_newest
 from plyzero.network.onnx_network import Network
 from plyzero.run.directory import Run
@@ -20,10 +22,16 @@ def add_model(run: Run, step: int = 12, fence: int = 1) -> ModelName:
     return publish_model(run.models, untrained(run), fence=fence, step=step)
 
 
+def trainer_on(run: Run, devices: int) -> Trainer:
+    """A trainer on the CPU, in as many processes as there are `devices`."""
+    start_devices = partial(Ranks, run=run, devices=devices) if devices > 1 else None
+    return Trainer(run, device="cpu", start_devices=start_devices)
+
+
 @contextmanager
 def training(run: Run, *, steps: int = 1, devices: int = 1) -> Iterator[Trainer]:
     """A trainer that has read all segments and made some steps."""
-    with closing(Trainer(run, device="cpu", devices=devices)) as trainer:
+    with closing(trainer_on(run, devices)) as trainer:
         trainer.ingest()
         for _ in range(steps):
             trainer.train_step()
@@ -40,14 +48,14 @@ def learn(run: Run, *, models: int, full: int) -> Network:
     with closing(Trainer(run, device="cpu")) as trainer:
         while len(list_models(run.models)) < models:
             fence, step = (network.fence, network.step) if network else (0, 0)
-            with ReplayWriter(run, worker="w0", incarnation=f"{trainer.games:08x}") as store:
+            with ReplayWriter(run, worker="w0", incarnation=f"{trainer.intake.games:08x}") as store:
                 while store.totals()["full_positions"] < full:
                     for finished in games.run(network or Uniform(run.game.start.num_actions), fence=fence, step=step):
                         store.add(finished)
             trainer.ingest()
             while not trainer.missing_positions():
                 trainer.train_step()
-            if trainer.step:
+            if trainer.learner.step:
                 trainer.publish()
                 network = load_newest(run.models, run.game)
     assert network is not None

@@ -131,7 +131,7 @@ def test_a_run_begins_with_the_network_of_a_smaller_board(tmp_path: Path):
     assert np.array_equal(used(positions).logits, begun(positions).logits)
     assert (begun.game.name, model.step) == ("gomoku(size=6)", small.step)
     with training(large, steps=0) as trainer:
-        assert trainer.step == small.step
+        assert trainer.learner.step == small.step
     assert large.settings.selfplay.bootstrap_positions == 20
     sizes = ("-o", "network.blocks=1", "-o", "network.channels=8")
     shown("init", "gomoku(size=6)", "--run", "sooner", "--from", "small", *sizes, cwd=tmp_path)

@@ -128,7 +128,7 @@ def test_nothing_but_steps_ends_a_training_before_its_first_model(run: Run):
     play_segment(run)
     with training(open_run(run.root, options=["budget.games=1", "budget.minutes=0.000001"]), steps=0) as trainer:
         trainer.ingest()
-        assert trainer.minutes > 0
+        assert trainer.intake.minutes > 0
         assert trainer.reached() == ""
         trainer.train_step()
         trainer.publish()
@@ -138,15 +138,15 @@ def test_nothing_but_steps_ends_a_training_before_its_first_model(run: Run):
 def test_minutes_are_those_of_all_starts_after_the_first_game(run: Run):
     with training(run, steps=0) as trainer:
         trainer.ingest()
-        assert trainer.minutes == 0.0
+        assert trainer.intake.minutes == 0.0
     play_segment(run)
     with training(run) as trainer:
         trainer.ingest()
-        trainer.save()
-        first = trainer.minutes
+        trainer.publisher.save()
+        first = trainer.intake.minutes
         assert first > 0
     with training(run, steps=0) as trainer:
-        assert trainer.minutes == first
+        assert trainer.intake.minutes == first
 
 
 def test_a_score_ends_a_training_when_further_games_have_confirmed_it(run: Run):
@@ -169,14 +169,14 @@ def test_no_segment_is_read_after_the_games_of_the_budget(run: Run):
     play_segment(run)
     with training(run) as trainer:
         trainer.publish()
-        read = trainer.games
+        read = trainer.intake.games
     for sequence in (1, 2, 3):
         play_segment(run, full=20, sequence=sequence)
     counts = [name.games for name in sorted(list_segments(run.segments), key=lambda name: name.sequence)]
     with training(open_run(run.root, options=[f"budget.games={read + counts[1] + 1}"]), steps=0) as trainer:
-        assert trainer.games == sum(counts[:3])
+        assert trainer.intake.games == sum(counts[:3])
         trainer.ingest()
-        assert trainer.games == sum(counts[:3])
+        assert trainer.intake.games == sum(counts[:3])
 
 
 def test_what_the_trainer_reaches_ends_every_process_of_the_run(run: Run):

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -19,8 +18,8 @@ from plyzero.errors import UserError
 from plyzero.run import lease as lease_module
 from plyzero.run.directory import Run
 from plyzero.run.lease import Lease, is_held
-from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import list_models
+from plyzero.trainer import publisher
 from plyzero.trainer.loop import Trainer
 from tests.helpers.hostile import at_once, failing
 from tests.helpers.runs import small_run
@@ -198,21 +197,19 @@ def test_a_trainer_that_wakes_up_behind_its_successor_changes_nothing(run: Run):
             before = [contents(place) for place in places]
             for _ in range(5):
                 old.train_step()
-            for does in (old.publish, old.save, partial(old.end, Heartbeat(run.workers / "old.json")), old.maintain):
+            for does in (old.publish, old.publisher.save, old.end, old.maintain):
                 with pytest.raises(UserError, match="this trainer, fence 1, stops and writes nothing more"):
                     does()
             assert [contents(place) for place in places] == before
             newest = list_models(run.models)[0]
-            assert (newest.fence, newest.step) == (new.lease.fence, new.step)
-            assert states(run)[-1] == f"state-{new.lease.fence:06d}-{new.step:09d}.pt"
+            assert (newest.fence, newest.step) == (new.lease.fence, new.learner.step)
+            assert states(run)[-1] == f"state-{new.lease.fence:06d}-{new.learner.step:09d}.pt"
             new.ingest()
             new.publish()
 
 
 def test_a_successor_who_comes_during_an_export_is_not_overtaken(run: Run, monkeypatch: pytest.MonkeyPatch):
-    from plyzero.trainer import loop
-
-    export, successors = loop.export, []
+    export, successors = publisher.export, []
 
     def slowly(*arguments: object, **keywords: object) -> bytes:
         content = export(*arguments, **keywords)
@@ -224,7 +221,7 @@ def test_a_successor_who_comes_during_an_export_is_not_overtaken(run: Run, monke
     with closing(Trainer(run, device="cpu")) as old:
         old.ingest()
         old.train_step()
-        monkeypatch.setattr(loop, "export", slowly)
+        monkeypatch.setattr(publisher, "export", slowly)
         with pytest.raises(UserError, match="has taken over"):
             old.publish()
     assert list_models(run.models) == []
@@ -233,7 +230,7 @@ def test_a_successor_who_comes_during_an_export_is_not_overtaken(run: Run, monke
 
 def test_a_trainer_that_could_not_start_does_not_keep_the_lease(run: Run, monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_resume", Mock(side_effect=UserError("a state of another network")))
+        patch.setattr(publisher.Publisher, "resume", Mock(side_effect=UserError("a state of another network")))
         with pytest.raises(UserError, match="a state of another network"):
             Trainer(run, device="cpu")
     assert is_held(run.trainer) is False

@@ -225,7 +225,7 @@ def test_whole_games_are_held_out_and_never_trained_on(tmp_path: Path):
     assert held_out.games["positions"].sum() == len(held_out.positions) == len(held_out.observations)
     assert held_out.positions["num_legal"].sum() == len(held_out.moves)
     resumed = Trainer(run, device="cpu")
-    for window, part in (resumed.diagnostics.held_out, held_out), (resumed.window, trained):
+    for window, part in (resumed.intake.diagnostics.held_out, held_out), (resumed.intake.window, trained):
         assert len(window) == len(samples_of(part).wdl)
 
 

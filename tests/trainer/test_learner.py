@@ -14,9 +14,9 @@ from plyzero.games.connect_four import ConnectFour
 from plyzero.settings import NetworkSettings, TrainerSettings
 from plyzero.trainer.learner import Averaged, Learner
 from plyzero.trainer.loop import Trainer
-from plyzero.trainer.loss import BatchTensors, loss
+from plyzero.trainer.loss import loss
 from plyzero.trainer.network import make_network
-from plyzero.trainer.window import Batch, Sampler
+from plyzero.trainer.window import Batch, BatchTensors, Sampler
 from tests.helpers.runs import small_run
 from tests.helpers.samples import made_up
 
@@ -100,11 +100,11 @@ def test_a_trainer_that_samples_ahead_trains_on_the_same_batches(tmp_path: Path,
     samples = made_up(rng.random((100, 2, 3, 3)) < 0.3, wdl, policy)
     for ahead in (False, True):
         with closing(Trainer(run, device="cpu")) as trainer:
-            trainer.sampler._ahead = ahead
-            trainer.window.add("games", samples, size=1000)
+            trainer.intake.sampler._ahead = ahead
+            trainer.intake.window.add("games", samples, size=1000)
             for _ in range(3):
                 trainer.train_step()
-            trainer.sampler.pause()
-            weights.append([each.detach().clone() for each in trainer.network.parameters()])
+            trainer.intake.sampler.pause()
+            weights.append([each.detach().clone() for each in trainer.learner.network.parameters()])
     assert set(pinned) == {trainer.settings.batch_size}
     assert all(torch.equal(*each) for each in zip(*weights, strict=True))

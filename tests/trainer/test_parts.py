@@ -65,12 +65,12 @@ def test_an_optimiser_and_a_schedule_of_ones_own_make_the_steps(tmp_path: Path):
     run = small_run(tmp_path / "r", "tic-tac-toe", *options)
     play_segment(run)
     with training(run, steps=3) as trainer:
-        trainer.save()
-        (group,) = trainer.state_dict()["optimiser"]["param_groups"]
+        trainer.publisher.save()
+        (group,) = trainer.learner.state_dict()["optimiser"]["param_groups"]
         assert (group["momentum"], group["lr"]) == (0.5, trainer.settings.learning_rate / 4)
     with training(run, steps=1) as trainer:
-        (group,) = trainer.state_dict()["optimiser"]["param_groups"]
-        assert (trainer.step, group["lr"]) == (4, trainer.settings.learning_rate / 8)
+        (group,) = trainer.learner.state_dict()["optimiser"]["param_groups"]
+        assert (trainer.learner.step, group["lr"]) == (4, trainer.settings.learning_rate / 8)
 
 
 @pytest.mark.parametrize(

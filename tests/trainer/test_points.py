@@ -184,7 +184,7 @@ def test_a_run_of_a_game_with_points_trains_and_publishes(tmp_path):
     play_segment(run)
     with training(run, steps=3) as trainer:
         trainer.publish()
-        assert np.isfinite(trainer.window.sample(8, trainer.rng).score).all()
+        assert np.isfinite(trainer.intake.window.sample(8, trainer.intake.rng).score).all()
     network = load_newest(run.models, run.game)
     assert network.has_board
     position = run.game.start

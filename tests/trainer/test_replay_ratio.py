@@ -107,7 +107,7 @@ class Life(RuleBasedStateMachine):
         return games
 
     def beat(self) -> None:
-        fields = self.trainer.describe("training") | {"credit_enough": 4 * BATCH}
+        fields = self.trainer.reporter.describe("training") | {"credit_enough": 4 * BATCH}
         self.heartbeat.beat(fields, force=True)
         self.clock.now += 1
         self.backpressure.refresh()
@@ -154,7 +154,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def save(self) -> None:
-        self.trainer.save()
+        self.trainer.publisher.save()
 
     @rule()
     def crash_trainer(self) -> None:
@@ -179,7 +179,7 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def the_trainer_is_never_ahead(self) -> None:
-        ledger = self.trainer.ledger
+        ledger = self.trainer.intake.ledger
         paid = min(BOOTSTRAP, ledger.bootstrap) * PASSES
         assert ledger.trained <= RATIO * ledger.generated + paid
         assert ledger.trained + ledger.skipped + ledger.credit == RATIO * ledger.generated + paid
@@ -187,14 +187,14 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_counted_that_nobody_made(self) -> None:
-        assert self.trainer.ledger.bootstrap <= self.made["bootstrap"]
-        assert self.trainer.ledger.generated <= self.made["generated"]
+        assert self.trainer.intake.ledger.bootstrap <= self.made["bootstrap"]
+        assert self.trainer.intake.ledger.generated <= self.made["generated"]
 
     @rule()
     def everything_is_taken_in_once(self) -> None:
         self.trainer.maintain()
         self.trainer.ingest()
-        ledger = self.trainer.ledger
+        ledger = self.trainer.intake.ledger
         assert {"bootstrap": ledger.bootstrap, "generated": ledger.generated} == self.made
         assert ledger.credit <= RATIO * WINDOW
 

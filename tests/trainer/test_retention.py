@@ -324,13 +324,13 @@ def learn(trainer: Trainer) -> None:
 def test_a_restarted_trainer_keeps_what_the_state_before_its_own_needs(small: Run):
     put_games(small, 0, 1)
     with training(small) as trainer:
-        trainer.save()
+        trainer.publisher.save()
     with closing(Trainer(small, device="cpu")) as trainer:
         put_games(small, 2, 3)
         learn(trainer)
         trainer.maintain()
         assert left(small) == of(A, 0, 1, 2, 3)
-        trainer.save()
+        trainer.publisher.save()
         trainer.maintain()
         assert (A, 0) not in left(small)
         assert {*of(A, 2, 3)} <= {*left(small)}
@@ -341,10 +341,10 @@ def test_the_segments_after_both_states_are_there(small: Run):
         for sequence in range(0, 12, 2):
             put_games(small, sequence)
             learn(trainer)
-            trainer.save()
+            trainer.publisher.save()
             put_games(small, sequence + 1)
             trainer.ingest()
-            trainer.save()  # as when a model could not be published: the same step, and the same name
+            trainer.publisher.save()  # as when a model could not be published: the same step, and the same name
             trainer.maintain()
             there = [number for _, number in left(small)]
             for path in small.trainer.glob("state-*.pt"):
@@ -359,7 +359,7 @@ def test_the_windows_of_both_states_stay_though_the_trainer_has_moved_on(small: 
         for sequence in range(0, 8, 2):
             put_games(small, sequence)
             learn(trainer)
-            trainer.save()
+            trainer.publisher.save()
             put_games(small, sequence + 1)
             learn(trainer)
             trainer.maintain()
@@ -367,7 +367,7 @@ def test_the_windows_of_both_states_stay_though_the_trainer_has_moved_on(small: 
             for path in small.trainer.glob("state-*.pt"):
                 assert {*torch.load(path, weights_only=True)["window"]} <= there, path.name
     with closing(Trainer(small, device="cpu")) as restarted:
-        assert restarted.window.names
+        assert restarted.intake.window.names
         put_games(small, 8)
         learn(restarted)
         restarted.maintain()
@@ -377,14 +377,14 @@ def test_the_windows_of_both_states_stay_though_the_trainer_has_moved_on(small: 
 def test_a_trainer_whose_segments_somebody_removed_waits_for_new_ones(small: Run):
     put_games(small, 0, 1)
     with training(small) as trainer:
-        trainer.save()
+        trainer.publisher.save()
     for path in small.segments.iterdir():
         path.unlink()
     with training(small, steps=0) as trainer:
-        trainer._is_first = False
+        trainer.publisher.is_first = False
         assert trainer.missing_positions() > 0
         assert not trainer.publish_is_due(waiting=False)
-        trainer.end(Heartbeat(trainer.run.workers / "trainer.json"))
+        trainer.end()
         assert list_models(small.models) == []
         put_games(small, 2)
         trainer.ingest()
@@ -444,29 +444,29 @@ def test_a_step_of_retention_that_fails_is_a_warning_and_stops_no_other(
 def test_a_transient_error_during_a_resume_drops_nothing(small: Run, monkeypatch: pytest.MonkeyPatch):
     put_games(small, 0, 1)
     with training(small) as trainer:
-        trainer.save()
-        names = trainer.window.names
+        trainer.publisher.save()
+        names = trainer.intake.window.names
     flaky = files.read_file
     for error, times in ((errno.ESTALE, 3), (errno.EACCES, 1), (errno.EIO, 2)):
         flaky = failing(error, times, then=flaky)
     monkeypatch.setattr("plyzero.volume_errors.time.sleep", lambda _: None)
     monkeypatch.setattr("plyzero.run.segments.read_file", flaky)
     with closing(Trainer(small, device="cpu")) as trainer:
-        assert trainer.window.names == names
+        assert trainer.intake.window.names == names
     flaky(small.segments / names[0], max_bytes=10**6)  # no failure is left
 
 
 def test_a_state_of_version_0_2_is_opened_without_skipped_segments(small: Run):
     put_games(small, 0)
     with training(small) as trainer:
-        trainer.save()
+        trainer.publisher.save()
     (path,) = small.trainer.glob("state-*.pt")
     state = torch.load(path, weights_only=True)
     del state["skipped"], state["invalid_games"]
     torch.save(state, path)
     with closing(Trainer(small, device="cpu")) as trainer:
-        assert (trainer.replay_reader.skipped, trainer.replay_reader.invalid_games) == ({}, 0)
-        assert trainer.replay_reader.cursor == {A: 1}
+        assert (trainer.intake.replay_reader.skipped, trainer.intake.replay_reader.invalid_games) == ({}, 0)
+        assert trainer.intake.replay_reader.cursor == {A: 1}
 
 
 def test_what_was_skipped_is_known_after_a_restart(small: Run):
@@ -475,16 +475,16 @@ def test_what_was_skipped_is_known_after_a_restart(small: Run):
     small.quarantine.mkdir()
     lost.rename(small.quarantine / lost.name)
     with training(small) as trainer:
-        trainer.save()
-        assert trainer.replay_reader.cursor == {A: 3}
+        trainer.publisher.save()
+        assert trainer.intake.replay_reader.cursor == {A: 3}
     assert list(restore(small)) == [(lost.name, None)]
     with closing(Trainer(small, device="cpu")) as trainer:
-        before = trainer.games
+        before = trainer.intake.games
         trainer.ingest()
-        assert trainer.games == before + 2
-        trainer.save()
+        assert trainer.intake.games == before + 2
+        trainer.publisher.save()
     with training(small, steps=0) as trainer:
-        assert trainer.games == before + 2
+        assert trainer.intake.games == before + 2
 
 
 def test_a_read_error_of_the_trainer_is_in_its_heartbeat_and_in_status(small: Run, monkeypatch: pytest.MonkeyPatch):
@@ -498,7 +498,7 @@ def test_a_read_error_of_the_trainer_is_in_its_heartbeat_and_in_status(small: Ru
         with monkeypatch.context() as patch:
             patch.setattr("plyzero.run.segments.read_file", refuse)
             trainer.ingest()
-        beat = trainer.describe("stopped")
+        beat = trainer.reporter.describe("stopped")
         Heartbeat(small.workers / "trainer.json").beat(beat)
     owner = f"{segment} is owned by uid {os.getuid()}, mode 0600; this process runs as uid {os.geteuid()}"
     assert beat["read_error"] == f"cannot read 1 file: Permission denied: {owner}"

@@ -33,6 +33,7 @@ from plyzero.trainer.export import ExportError, export
 from plyzero.trainer.loop import Trainer, run_trainer
 from plyzero.trainer.loss import loss
 from plyzero.trainer.network import GlobalPooling, PlanesPolicy, ResidualNetwork
+from plyzero.trainer.publisher import Publisher
 from plyzero.trainer.state import NUM_STATES, load_state
 from tests.helpers.beats import fields_of
 from tests.helpers.clock import Clock
@@ -127,7 +128,7 @@ def wrong_by(content: bytes, observations: np.ndarray, *, logits_off: float = 0.
 
 def positions_of(run: Run) -> np.ndarray:
     with training(run, steps=0) as trainer:
-        return trainer.window.sample(64, np.random.default_rng(0)).observations
+        return trainer.intake.window.sample(64, np.random.default_rng(0)).observations
 
 
 def loud_network(scale: float, **size: int) -> ResidualNetwork:
@@ -162,7 +163,7 @@ def test_a_wrong_export_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch, sc
 
 TORCH_FAILS = ("plyzero.trainer.export._to_onnx", Mock(side_effect=RuntimeError("no operator")))
 WRONG_ANSWER = ("plyzero.trainer.export.run_on_cpu", partial(wrong_by, wdl_off=2e-4))
-VOLUME_IS_FULL = ("plyzero.trainer.loop.publish_model", failing(errno.ENOSPC))
+VOLUME_IS_FULL = ("plyzero.trainer.publisher.publish_model", failing(errno.ENOSPC))
 
 
 @pytest.mark.parametrize(
@@ -180,18 +181,18 @@ def test_a_lasting_export_failure_loses_nothing(run: Run, monkeypatch: pytest.Mo
             trainer.train_step()
             trainer.publish()
         assert list_models(run.models) == []
-        warning = trainer.describe("training")["warning"]
+        warning = trainer.reporter.describe("training")["warning"]
         assert warning.startswith("step 3 is not published, training goes on: ")
         assert said in warning
         assert len(list(run.trainer.glob("state-*"))) == NUM_STATES  # so that retention goes on
         trainer.train_step()
-        trainer._is_first = False
-        trainer.end(Heartbeat(trainer.run.workers / "trainer.json"))
+        trainer.publisher.is_first = False
+        trainer.end()
     monkeypatch.undo()
     with training(run, steps=0) as resumed:
-        assert resumed.step == 4
+        assert resumed.learner.step == 4
         resumed.publish()
-        assert resumed.describe("training")["warning"] is None
+        assert resumed.reporter.describe("training")["warning"] is None
     *_, line = read_lines(run.metrics / "trainer-000002.jsonl")
     assert (line["step"], line["policy_loss"]) == (4, None)  # it has made no step itself
     assert [name.step for name in list_models(run.models)] == [4]
@@ -200,7 +201,8 @@ def test_a_lasting_export_failure_loses_nothing(run: Run, monkeypatch: pytest.Mo
 @pytest.fixture
 def clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock of trainers."""
-    monkeypatch.setattr("plyzero.trainer.loop.time", SimpleNamespace(monotonic=clock))
+    for module in ("loop", "publisher", "reporter"):
+        monkeypatch.setattr(f"plyzero.trainer.{module}.time", SimpleNamespace(monotonic=clock))
     return clock
 
 
@@ -213,7 +215,7 @@ def test_the_state_is_saved_before_there_is_a_model(run: Run, clock: Clock):
         trainer.train_step()
         trainer.maintain()  # not at every step
     with closing(Trainer(run, device="cpu")) as resumed:  # the first one was killed
-        assert resumed.step == 1
+        assert resumed.learner.step == 1
 
 
 def test_a_trainer_that_no_worker_ever_joins_asks_whether_this_is_the_run(
@@ -224,21 +226,21 @@ def test_a_trainer_that_no_worker_ever_joins_asks_whether_this_is_the_run(
         for seconds in (0, 29, 2, 10, 10):
             clock.now += seconds
             trainer.maintain()
-            assert bool(trainer.describe("waiting").get("warning")) == (clock.now >= 1031)
+            assert bool(trainer.reporter.describe("waiting").get("warning")) == (clock.now >= 1031)
         says = (
             f"no worker has written here for 30 s; is {run.root} the run you meant? plyzero selfplay --run {run.root}"
         )
-        assert str(trainer.describe("waiting")["warning"]).startswith(says)
+        assert str(trainer.reporter.describe("waiting")["warning"]).startswith(says)
         assert caplog.text.count(says) == 1
         Heartbeat(run.workers / "w0.00000001.json").beat({"role": "selfplay", "state": "compiling"})
         trainer.maintain()
-        assert not trainer.describe("waiting").get("warning")
+        assert not trainer.reporter.describe("waiting").get("warning")
 
 
 def test_publishing_takes_no_more_time_than_training(run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     with training(run) as trainer:
         monkeypatch.setattr(trainer, "_publish", lambda: setattr(clock, "now", clock.now + 100))
-        trainer._is_first = False
+        trainer.publisher.is_first = False
         trainer.publish()
         assert trainer.settings.publish_seconds < 100
         assert trainer.publish_is_due(waiting=True)  # there is nothing to train
@@ -251,13 +253,15 @@ def test_publishing_takes_no_more_time_than_training(run: Run, clock: Clock, mon
 def test_models_that_could_not_be_exported_make_no_worker_look_outdated(run: Run, monkeypatch: pytest.MonkeyPatch):
     with training(run) as trainer:
         monkeypatch.setattr(*TORCH_FAILS)
-        trainer.diagnostics = Diagnostics(run.game, run.settings.trainer, clock=iter(range(0, 10**6, 1000)).__next__)
+        trainer.intake.diagnostics = Diagnostics(
+            run.game, run.settings.trainer, clock=iter(range(0, 10**6, 1000)).__next__
+        )
         trainer.publish()
         name = next(iter(list_segments(run.segments)))
-        trainer.diagnostics.record(name, read_segment(run.segments / str(name), run.game))  # an older model's
+        trainer.intake.diagnostics.record(name, read_segment(run.segments / str(name), run.game))  # an older model's
         monkeypatch.undo()
         trainer.publish()
-        assert trainer.diagnostics.report["stale_seconds"] == 0
+        assert trainer.intake.diagnostics.report["stale_seconds"] == 0
 
 
 def test_a_trainer_that_takes_turns_spends_all_it_has_and_then_waits_until_that_is_much(run: Run):
@@ -268,30 +272,30 @@ def test_a_trainer_that_takes_turns_spends_all_it_has_and_then_waits_until_that_
         trainer.publish()
         assert not trainer.turn_ends()
         batch, ratio = trainer.settings.batch_size, trainer.settings.replay_ratio
-        trainer.ledger.credit += batch  # with which a trainer that takes no turns would train
+        trainer.intake.ledger.credit += batch  # with which a trainer that takes no turns would train
         lacking = trainer.missing_positions()
         assert lacking > batch / ratio
-        trainer.ledger.credit += ratio * lacking
+        trainer.intake.ledger.credit += ratio * lacking
         assert spend(trainer) > steps
         assert trainer.turn_ends()
     with closing(Trainer(run, device="cpu")) as resumed:
-        resumed.ledger.credit = batch
+        resumed.intake.ledger.credit = batch
         assert resumed.missing_positions() == lacking
 
 
 def spend(trainer: Trainer) -> int:
     """Train until positions are missing. Return the steps so far."""
     while not trainer.missing_positions():
-        assert not (trainer.turn_ends() or trainer.publish_is_due(waiting=False)) or not trainer.step
+        assert not (trainer.turn_ends() or trainer.publish_is_due(waiting=False)) or not trainer.learner.step
         trainer.train_step()
-    return trainer.step
+    return trainer.learner.step
 
 
 def test_a_state_is_saved_before_its_model_is_published(run: Run, monkeypatch: pytest.MonkeyPatch):
     order: list[str] = []
-    monkeypatch.setattr("plyzero.trainer.loop.save_state", lambda *_, **__: order.append("state"))
-    monkeypatch.setattr("plyzero.trainer.loop.export", lambda *_, **__: order.append("export") or b"")
-    monkeypatch.setattr("plyzero.trainer.loop.publish_model", lambda *_, **__: order.append("model"))
+    monkeypatch.setattr("plyzero.trainer.publisher.save_state", lambda *_, **__: order.append("state"))
+    monkeypatch.setattr("plyzero.trainer.publisher.export", lambda *_, **__: order.append("export") or b"")
+    monkeypatch.setattr("plyzero.trainer.publisher.publish_model", lambda *_, **__: order.append("model"))
     with training(run) as trainer:
         trainer.publish()
     assert order == ["state", "export", "model"]
@@ -300,10 +304,10 @@ def test_a_state_is_saved_before_its_model_is_published(run: Run, monkeypatch: p
 @pytest.mark.parametrize("weights", ["network", "averaged"])
 def test_a_network_that_has_diverged_replaces_no_state(run: Run, weights: str):
     with training(run) as trainer:
-        trainer.save()
+        trainer.publisher.save()
         trainer.train_step()
         with torch.no_grad():
-            next(getattr(trainer, weights).parameters()).mul_(float("inf"))
+            next(getattr(trainer.learner, weights).parameters()).mul_(float("inf"))
         with pytest.raises(UserError, match=r"is not finite at step 2; the last saved state is kept: .*learning_rate="):
             trainer.publish()
     assert load_state(run.trainer)["step"] == 1
@@ -314,15 +318,15 @@ def test_an_error_of_the_volume_that_passes_costs_no_state(run: Run, monkeypatch
     monkeypatch.setattr("plyzero.volume_errors.time.sleep", slept.append)
     with training(run) as trainer:
         monkeypatch.setattr("plyzero.trainer.state.write_file", failing(errno.EIO, 2, then=write_file))
-        trainer.end(Heartbeat(trainer.run.workers / "trainer.json"))
+        trainer.end()
     for place, times, call in (
         ("plyzero.trainer.state.read_file", 2, read_file),
-        ("plyzero.trainer.loop.list_models", 1, list_models),
+        ("plyzero.trainer.publisher.list_models", 1, list_models),
         ("plyzero.run.lease.files.write_file", 1, write_file),
     ):
         monkeypatch.setattr(place, failing(errno.ESTALE, times, then=call))
     with closing(Trainer(run, device="cpu")) as resumed:
-        assert resumed.step == 1
+        assert resumed.learner.step == 1
     assert slept == [1, 2, 1, 1, 1, 2]
 
 
@@ -330,8 +334,8 @@ def test_a_state_that_stays_stops_no_save(run: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("plyzero.trainer.state.remove", failing(errno.EIO))
     with closing(Trainer(run, device="cpu")) as trainer:
         for step in (1, 2, 3):
-            trainer.step = step
-            trainer.save()
+            trainer.learner.step = step
+            trainer.publisher.save()
     assert load_state(run.trainer)["step"] == 3
     assert len(list(run.trainer.glob("state-*"))) == 3
     assert "an old state is not removed" in caplog.text
@@ -339,13 +343,13 @@ def test_a_state_that_stays_stops_no_save(run: Run, monkeypatch: pytest.MonkeyPa
 
 def test_the_moving_average_of_the_weights_is_what_is_published(run: Run):
     with training(open_run(run.root, options=["trainer.ema_decay=0.9"]), steps=19) as trainer:
-        before = [weights.clone() for weights in trainer.averaged.module.parameters()]
+        before = [weights.clone() for weights in trainer.learner.averaged.module.parameters()]
         trainer.train_step()
         trainer.publish()
-    trained, averaged = trainer.network.eval(), trainer.averaged.module.eval()
+    trained, averaged = trainer.learner.network.eval(), trainer.learner.averaged.module.eval()
     for old, new, found in zip(before, trained.parameters(), averaged.parameters(), strict=True):
         assert torch.allclose(found, 0.9 * old + 0.1 * new, atol=1e-6)
-    observations = trainer.window.sample(64, np.random.default_rng(0)).observations
+    observations = trainer.intake.window.sample(64, np.random.default_rng(0)).observations
     published = load_newest(run.models, run.game)(EvaluationBatch(observations, list)).logits
     with torch.no_grad():
         of_average, of_trained = (each(torch.from_numpy(observations))[0].numpy() for each in (averaged, trained))
@@ -355,26 +359,28 @@ def test_the_moving_average_of_the_weights_is_what_is_published(run: Run):
 
 def test_a_restarted_trainer_goes_on_exactly_where_it_was(run: Run):
     with training(run, steps=6) as straight:
-        straight.save()
+        straight.publisher.save()
     resumed = Trainer(run, device="cpu")
-    assert (resumed.step, resumed.ledger) == (6, straight.ledger)
-    assert resumed.replay_reader.cursor == straight.replay_reader.cursor
-    assert resumed.window.names == straight.window.names
+    assert (resumed.learner.step, resumed.intake.ledger) == (6, straight.intake.ledger)
+    assert resumed.intake.replay_reader.cursor == straight.intake.replay_reader.cursor
+    assert resumed.intake.window.names == straight.intake.window.names
     resumed.ingest()
-    assert resumed.ledger == straight.ledger
+    assert resumed.intake.ledger == straight.intake.ledger
     for trainer in (straight, resumed):
         for _ in range(4):
             trainer.train_step()
-    torch.testing.assert_close(resumed.averaged.state_dict(), straight.averaged.state_dict(), rtol=0, atol=0)
+    torch.testing.assert_close(
+        resumed.learner.averaged.state_dict(), straight.learner.averaged.state_dict(), rtol=0, atol=0
+    )
 
 
 def test_a_crash_rolls_ledger_and_weights_back_together(run: Run):
     with training(run) as trainer:
-        trainer.save()
+        trainer.publisher.save()
         for _ in range(3):
             trainer.train_step()
     resumed = Trainer(run, device="cpu")
-    assert (resumed.step, resumed.ledger.trained) == (1, 32)
+    assert (resumed.learner.step, resumed.intake.ledger.trained) == (1, 32)
 
 
 def test_the_first_model_is_published_when_the_bootstrap_is_learned(run: Run):
@@ -405,22 +411,22 @@ def test_with_games_of_another_run_the_first_model_comes_as_soon(run: Run):
     for sequence in range(5):  # 1000 positions that a model has played, each with credit for 8
         play_segment(run, sequence=sequence, fence=1, step=1)
     with training(run, steps=0) as trainer:
-        assert trainer.ledger.credit > 4000
-        while trainer.ledger.credit > 0 and not trainer.publish_is_due(waiting=False):
+        assert trainer.intake.ledger.credit > 4000
+        while trainer.intake.ledger.credit > 0 and not trainer.publish_is_due(waiting=False):
             trainer.train_step()
-        assert trainer.ledger.trained == run.settings.bootstrap_credit == 800
+        assert trainer.intake.ledger.trained == run.settings.bootstrap_credit == 800
 
 
 def test_a_trainer_beats_while_it_resumes(run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
     path, stop, seen = run.workers / "trainer.json", threading.Event(), [{"state": ""}]
     Heartbeat(path).beat({"role": "trainer", "state": "training", "credit": 900, "credit_enough": 800, "pid": 1})
 
-    def resume(trainer: Trainer) -> None:
+    def resume(publisher: Publisher) -> None:
         while seen[-1]["state"] != "starting":
             seen.append(fields_of(path) or {"state": ""})
 
     caplog.set_level("INFO")
-    monkeypatch.setattr(Trainer, "_resume", resume)
+    monkeypatch.setattr(Publisher, "resume", resume)
     monkeypatch.setattr("plyzero.trainer.loop.LOG_SECONDS", 0.0)
     monkeypatch.setattr(Trainer, "ingest", lambda _: stop.set())
     run_trainer(run, device="cpu", stop=stop)
@@ -467,8 +473,8 @@ def test_to_read_a_long_backlog_is_progress(run: Run):
 
 def test_no_time_is_estimated_before_the_first_games_of_all_workers_have_ended(run: Run):
     with closing(Trainer(run, device="cpu")) as trainer:
-        trainer._generated_rate = SimpleNamespace(per_second=lambda *_: 2.0)  # type: ignore[assignment]
-        trainer.replay_reader.cursor, trainer.games = {"00000001": 1, "00000002": 1}, 15
-        assert trainer.describe_waiting() == "waiting for 200 positions"
-        trainer.games = 16  # of two workers with eight games each
-        assert trainer.describe_waiting() == "waiting for 200 positions, about 100 s"
+        trainer.reporter._generated_rate = SimpleNamespace(per_second=lambda *_: 2.0)  # type: ignore[assignment]
+        trainer.intake.replay_reader.cursor, trainer.intake.games = {"00000001": 1, "00000002": 1}, 15
+        assert trainer.reporter.describe_waiting(200) == "waiting for 200 positions"
+        trainer.intake.games = 16  # of two workers with eight games each
+        assert trainer.reporter.describe_waiting(200) == "waiting for 200 positions, about 100 s"

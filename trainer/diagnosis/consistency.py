@@ -17,8 +17,8 @@ from plyzero.rules.game import DRAW, Game
 from plyzero.run.records import BY_RULE, Games
 from plyzero.search.tree import UNPROVEN
 
-NEWEST_POSITIONS: Final = 32_768  # that are compared
-SEGMENT_POSITIONS: Final = 4096  # from one segment at most, so that many workers cost no more than a few
+NEWEST_POSITIONS: Final = 32_768  # number of newest positions that are compared
+SEGMENT_POSITIONS: Final = 4096  # largest number from one segment, so that many workers cost no more than a few
 
 Hashes = NDArray[np.uint64]
 
@@ -105,7 +105,8 @@ class ConsistencyCheck:
         if not self._newest:
             return Consistency()
         rows = _Rows(*(np.concatenate(parts) for parts in zip(*self._newest, strict=True)))
-        seen, proven = rows.observation[:, 0], rows.proven != UNPROVEN
+        seen = rows.observation[:, 0]
+        proven = rows.proven != UNPROVEN
         looks = _mix(rows.observation) + rows.legal
         legal = _agreement(rows.observation, rows.legal)
         effects = _agreement(rows.move[rows.has_effect], rows.effect[rows.has_effect])
@@ -122,7 +123,8 @@ class ConsistencyCheck:
         )
 
     def _hash(self, games: Games) -> _Rows:
-        position, count = games.positions, len(games.positions)
+        position = games.positions
+        count = len(position)
         last = np.cumsum(games.games["positions"]) - 1
         is_last = np.zeros(count, np.bool_)
         is_last[last] = True
@@ -162,7 +164,8 @@ def _agreement(keys: Hashes, values: NDArray[np.integer]) -> _Agreements:
     is_different = np.bincount(group, values[:, 0] != values[first[group], 0]) > 0
     of_images = Agreement()
     for column in range(1, keys.shape[1]):  # one record of each position is enough
-        image, found = keys[first, column], np.zeros(len(key), np.int64)
+        image = keys[first, column]
+        found = np.zeros(len(key), np.int64)
         if len(key):
             found = np.minimum(np.searchsorted(key, image), len(key) - 1)
         equal = key[found] == image

@@ -31,13 +31,13 @@ from plyzero.trainer.diagnosis.guard import (
     is_below,
 )
 from plyzero.trainer.diagnosis.perspective import PointOfViewTest
-from plyzero.trainer.loss import loss, to_device
-from plyzero.trainer.window import Window
+from plyzero.trainer.loss import loss
+from plyzero.trainer.window import Window, to_device
 
 HELD_OUT: Final = 32  # one of this many games is held out
-SAMPLE_SIZE: Final = 512  # positions on which a network is evaluated, held-out ones and of the window each
+SAMPLE_SIZE: Final = 512  # positions on which a network is evaluated: as many held-out ones as of the window
 CHECK_SECONDS: Final = 10.0  # between two checks of the games before there is a model
-OPENING_PLIES: Final = 8  # of an opening; of a game shorter than 16 plies, half of the game
+OPENING_PLIES: Final = 8  # length of an opening; half of the game, if that has fewer than 16 plies
 
 
 class GameResult(NamedTuple):
@@ -70,10 +70,12 @@ class Diagnostics:
     ) -> None:
         self.held_out = Window(game.start)
         self.report: dict[str, object] = {"warning": None}
-        self._game, self._clock = game.name, clock
+        self._game = game.name
+        self._clock = clock
         self._mature_steps = settings.mature_steps
         self._newest: deque[GameResult] = deque(maxlen=NEWEST_GAMES)
-        self._consistency, self._view = ConsistencyCheck(game.start), PointOfViewTest(game.start)
+        self._consistency = ConsistencyCheck(game.start)
+        self._view = PointOfViewTest(game.start)
         self._published: deque[tuple[int, float]] = deque(maxlen=NEWEST_GAMES)  # step, time of publication
         self._stale: dict[str, float] = {}  # worker -> age of the model that replaced the one it plays with
         self._next_check = 0.0
@@ -152,7 +154,8 @@ def learned(network: nn.Module, window: Window, device: torch.device, *, seed: i
         policy_logits, wdl_logits, *_ = network.eval()(batch.observations)
         losses = loss(policy_logits, wdl_logits, legal=batch.legal, policy=batch.policy, wdl=batch.wdl)
         mean = batch.wdl.mean(dim=0).clamp(min=1e-6)
-        uniform, log_mean = torch.zeros_like(batch.policy), torch.log(mean).expand_as(batch.wdl)
+        uniform = torch.zeros_like(batch.policy)
+        log_mean = torch.log(mean).expand_as(batch.wdl)
         guess = loss(uniform, log_mean, legal=batch.legal, policy=batch.policy, wdl=batch.wdl)
         entropy = torch.special.entr(batch.wdl).sum(dim=1).mean()
     return Learned(
@@ -168,7 +171,8 @@ def game_results(games: Games) -> list[GameResult]:
     result = np.where(winner == DRAW, 0, np.where(winner == position["to_play"], 1, -1))
     product = position["network_value"] * result
     is_predicted = (position["search"] > 0) & (position["model_fence"] > 0) & (winner != ONGOING)
-    results, start = [], 0
+    results = []
+    start = 0
     for game in games.games:
         end = start + int(game["positions"])
         middle = start + min(OPENING_PLIES, (end - start) // 2)

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 from plyzero.trainer.diagnosis.consistency import Agreement, Consistency
 from plyzero.trainer.diagnosis.perspective import PointOfView
 
-NEWEST_GAMES: Final = 500  # in the statistics; no warning about them is based on fewer
-MIN_CONSTANT_GAMES: Final = 20  # with one observation in common before there is a warning
-MIN_OPENINGS: Final = 10  # different openings in the newest games
-MAX_STALE_SECONDS: Final = 300.0  # for which a worker may play with an outdated model
+NEWEST_GAMES: Final = 500  # number of games in the statistics; no warning about them is based on fewer
+MIN_CONSTANT_GAMES: Final = 20  # games that must share one observation before there is a warning
+MIN_OPENINGS: Final = 10  # smallest number of different openings in the newest games
+MAX_STALE_SECONDS: Final = 300.0  # longest time that a worker may play with an outdated model
 MIN_VALUE: Final = 0.02  # skill below which a network may not have learned
 MIN_POLICY: Final = 0.25  # the same for the policy, a part of which the legal actions alone predict
 MIN_KNOWN_VALUE: Final = 0.1  # skill above which the observation shows enough to predict the mover's result

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.run.records import Games
 
-NEWEST_POSITIONS: Final = 16_384  # to which the regression is fitted, or on which it is tested
-SEGMENT_POSITIONS: Final = 4096  # from one segment at most
+NEWEST_POSITIONS: Final = 16_384  # newest positions, half to fit the regression and half to test it
+SEGMENT_POSITIONS: Final = 4096  # largest number from one segment
 FEATURES: Final = 256  # a larger observation is projected at random
 MIN_GAMES: Final = 200  # smallest number of games for a result
 
@@ -78,12 +78,13 @@ class PointOfViewTest:
         if not self._newest or len(np.unique(np.concatenate([rows.game for rows in self._newest]))) < MIN_GAMES:
             return None
         rows = _Rows(*(np.concatenate(parts) for parts in zip(*self._newest, strict=True)))
-        features = rows.features.astype(np.float64)  # whose squares are finite
+        features = rows.features.astype(np.float64)  # the squares of 32-bit numbers could be infinite
         features -= features.mean(axis=0)
         deviation = features.std(axis=0)
         features = features[:, deviation > 0] / deviation[deviation > 0]
         features = np.concatenate([features, np.ones((len(features), 1))], axis=1)
-        fitted, tested = rows.game % 2 == 0, rows.game % 2 == 1
+        fitted = rows.game % 2 == 0
+        tested = ~fitted
         # A little ridge, because the numbers of an observation depend on each other.
         gram = features[fitted].T @ features[fitted] + 1e-3 * fitted.sum() * np.eye(features.shape[1])
         weights = np.linalg.solve(gram, features[fitted].T @ rows.targets[fitted])

@@ -19,9 +19,11 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
@@ -38,21 +40,23 @@ from torch.nn.parallel import DistributedDataParallel
 from plyzero.errors import FailedError, UserError
 from plyzero.ops.child import PYTHON, Child
 from plyzero.ops.failures import describe_exit
-from plyzero.rules.catalog import GameSpec, load_game
+from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game
+from plyzero.run.directory import Run
 from plyzero.settings import Settings
 from plyzero.threads import start_thread
 from plyzero.trainer.learner import Learner
-from plyzero.trainer.loss import BatchTensors, Losses
+from plyzero.trainer.loss import Losses
+from plyzero.trainer.network import choose_device
 from plyzero.trainer.parts import make_parts
 from plyzero.trainer.state import pack_state
-from plyzero.trainer.window import Batch
+from plyzero.trainer.window import Batch, BatchTensors
 
-START_SECONDS: Final = 300.0  # until all processes can make a step
-STEP_SECONDS: Final = 300.0  # for a step; it takes longer only if a process no longer answers
-NOTICE_SECONDS: Final = 5.0  # within which the end of another process is noticed after a step has failed because of it
-END_SECONDS: Final = 10.0  # for a process to end, before it is killed
-POLL_SECONDS: Final = 0.1  # between two looks at the processes
+START_SECONDS: Final = 300.0  # longest time until all processes can make a step
+STEP_SECONDS: Final = 300.0  # longest time of a step; it takes longer only if a process no longer answers
+NOTICE_SECONDS: Final = 5.0  # time to notice that another process has ended, when a step has failed because of it
+END_SECONDS: Final = 10.0  # time for a process to end, before it is killed
+POLL_SECONDS: Final = 0.1  # time between two looks at the processes
 COMMAND: Final = "from plyzero.kits.cluster.data_parallel import run_rank; run_rank()"
 
 log = logging.getLogger(__name__)
@@ -62,38 +66,41 @@ class RankError(FailedError):
     """A process has ended or does not answer, so no further step is possible. The message is one sentence."""
 
 
+def prepare_devices(run: Run, *, device: str, devices: int) -> Callable[[Learner], Ranks]:
+    """Return the function that starts the devices of the trainer of `run`; it raises RankError if that fails.
+
+    device:  cpu, cuda or auto.
+    devices: number of GPUs, or of processes on the CPU.
+
+    Raises UserError if there are not as many, or if they cannot share a batch.
+    """
+    check_devices(devices, choose_device(device), asked=device, batch_size=run.settings.trainer.batch_size)
+    return partial(Ranks, run=run, devices=devices)
+
+
 class Ranks:
     """The processes that make the steps of a learner together; this one is rank 0.
 
     The others end when this one closes them, and when it ends in any other way, even by SIGKILL.
     """
 
-    def __init__(self, learner: Learner, game: GameSpec, settings: Settings, *, seed: int, devices: int) -> None:
+    def __init__(self, learner: Learner, *, run: Run, devices: int) -> None:
         """Start `devices` - 1 processes with copies of `learner` as it is now. Raises RankError if that fails."""
-        self._learner, self._devices = learner, devices
+        self._learner = learner
+        self._devices = devices
         self._failure = ""  # why no further step is possible
-        self._failed, self._closed, self._is_closing = threading.Event(), threading.Event(), False
-        self._limit: list[float] = []  # seconds left for what must not last forever
+        self._failed = threading.Event()
+        self._closed = threading.Event()
+        self._is_closing = False
+        self._limit: _Limit | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="plyzero-")
         self._others: list[Child] = []
-        parts, usual = ((each.network.module, each.trainer.loss) for each in (settings, Settings()))
-        place = Place(0, devices, learner.device.type, parts != usual, str(Path(self._folder.name) / "store"))
         try:
             for rank in range(1, devices):
                 self._others.append(Child(f"process {rank}", [*PYTHON, "-c", COMMAND]))
             start_thread(self._watch, name="ranks")
-            work = {"game": game.name, "settings": settings.model_dump(mode="json"), "seed": seed}
-            state, store = pack_state(learner.state_dict()), FileStore(place.file)
             with self._noticing_failures(START_SECONDS):
-                for rank, child in enumerate(self._others, 1):
-                    device = f"cuda:{rank}" if place.device == "cuda" else place.device
-                    own = place._replace(rank=rank, device=device)
-                    child.input.send_bytes(json.dumps({"place": own, **work}).encode())
-                    child.input.send_bytes(state)
-                while not store.check([f"ready {rank}" for rank in range(1, devices)]):
-                    self._failed.wait(POLL_SECONDS)
-                    self.check()
-                place.join(learner, store)
+                self._join_all(run)
             if learner.device.type == "cpu":
                 log.info("%d processes on the CPU train together, which is for tests", devices)
         except BaseException:
@@ -134,6 +141,28 @@ class Ranks:
         self._closed.set()
         self._folder.cleanup()
 
+    def _join_all(self, run: Run) -> None:
+        """Give each process its place and a copy of the learner, and join it when all are ready."""
+        place = Place(
+            rank=0,
+            devices=self._devices,
+            device=self._learner.device.type,
+            has_own_parts=_named_parts(run.settings) != _named_parts(Settings()),
+            file=str(Path(self._folder.name) / "store"),
+        )
+        work = {"game": run.game.name, "settings": run.settings.model_dump(mode="json"), "seed": run.seed}
+        state = pack_state(self._learner.state_dict())
+        store = FileStore(place.file)
+        for rank, child in enumerate(self._others, 1):
+            device = f"cuda:{rank}" if place.device == "cuda" else place.device
+            own = place._replace(rank=rank, device=device)
+            child.input.send_bytes(json.dumps({"place": own, **work}).encode())
+            child.input.send_bytes(state)
+        while not store.check([f"ready {rank}" for rank in range(1, self._devices)]):
+            self._failed.wait(POLL_SECONDS)
+            self.check()
+        place.join(self._learner, store)
+
     @contextmanager
     def _noticing_failures(self, seconds: float) -> Iterator[None]:
         """Raise RankError in place of the error that the end of another process causes in this one."""
@@ -148,11 +177,11 @@ class Ranks:
     @contextmanager
     def _limited(self, seconds: float) -> Iterator[None]:
         """End this process if the block takes longer."""
-        self._limit = [seconds]
+        self._limit = _Limit(seconds)
         try:
             yield
         finally:
-            self._limit = []
+            self._limit = None
 
     def _watch(self) -> None:
         """Notice the end of other processes, and end this one if its main thread waits forever for one.
@@ -160,23 +189,40 @@ class Ranks:
         With NCCL there is no other way to wake it.
         """
         while not self._closed.wait(POLL_SECONDS):
-            limit = self._limit  # each block has its own
+            limit = self._limit
             for child in self._others:
                 code = child.exit_code()
                 if not self._failure and not self._is_closing and code is not None:
                     how = describe_exit(code) if code < 0 else f"with {describe_exit(code)}"
                     self._fail(f"{child.name} of --devices {self._devices} has ended, {how}")
-                    limit[:] = [3 * END_SECONDS for _ in limit]
-            limit[:] = [left - POLL_SECONDS for left in limit]  # not by a clock: this process may have been suspended
-            if limit and limit[0] < 0:
-                if not self._failure:
-                    self._fail(f"a process of --devices {self._devices} does not answer")
-                print(f"plyzero: {self._failure}", file=sys.stderr, flush=True)
-                os._exit(1)
+                    if limit:
+                        limit.seconds = 3 * END_SECONDS
+            if limit:
+                limit.seconds -= POLL_SECONDS  # no clock is read: this process may have been suspended
+                if limit.seconds < 0:
+                    self._end_at_once()
+
+    def _end_at_once(self) -> None:
+        """End this process, whose main thread waits for one that does not answer."""
+        if not self._failure:
+            self._fail(f"a process of --devices {self._devices} does not answer")
+        print(f"plyzero: {self._failure}", file=sys.stderr, flush=True)
+        os._exit(1)
 
     def _fail(self, what: str) -> None:
         self._failure = f"{what}; the next start of the trainer continues from the last saved state"
         self._failed.set()
+
+
+@dataclass
+class _Limit:
+    """Seconds until a call counts as hung; each call has its own."""
+
+    seconds: float
+
+
+def _named_parts(settings: Settings) -> tuple[str, str]:
+    return settings.network.module, settings.trainer.loss
 
 
 def run_rank() -> None:
@@ -186,12 +232,14 @@ def run_rank() -> None:
     inbox = Inbox(Connection(os.dup(0), writable=False))
     try:
         work = json.loads(inbox.receive())
-        place, game = Place(*work["place"]), load_game(work["game"])
+        place = Place(*work["place"])
+        game = load_game(work["game"])
         settings = Settings.model_validate(work["settings"])
         state = torch.load(io.BytesIO(inbox.receive()), map_location="cpu", weights_only=True)
         torch.set_num_threads(settings.trainer.threads)
         parts = make_parts(game, settings)
-        torch.manual_seed(int(np.random.SeedSequence([work["seed"], place.rank, state["step"]]).generate_state(1)[0]))
+        seeds = np.random.SeedSequence([work["seed"], place.rank, state["step"]])
+        torch.manual_seed(int(seeds.generate_state(1)[0]))
         device = torch.device(place.device)
         learner = Learner(parts.network, parts.loss, settings.trainer, device, halves_on_cpu=False)
         learner.load_state_dict(state)
@@ -204,10 +252,10 @@ def run_rank() -> None:
         if dist.is_initialized():
             dist.destroy_process_group()
     except BaseException:
-        if not inbox.has_ended.wait(NOTICE_SECONDS):  # then rank 0 has ended, which is why a step failed
+        if not inbox.has_ended.wait(NOTICE_SECONDS):  # if it has ended, that is why a step failed
             traceback.print_exc()
             os._exit(1)
-    os._exit(0)  # whatever threads are still running
+    os._exit(0)  # does not wait for threads that are still running
 
 
 class Inbox:
@@ -234,11 +282,16 @@ class Inbox:
         def rows(dtype: type[np.generic], *shape: int) -> NDArray[Any]:
             return np.frombuffer(self.receive(), dtype).reshape(-1, *shape).copy()
 
-        planes, legal = rows(np.float32, *start.observation_shape), rows(np.bool_, start.num_actions)
-        policy, wdl, score = rows(np.float32, start.num_actions), rows(np.float32, 3), rows(np.float32)
-        content, squares = self.receive(), start.observation_shape[1:]
-        shape = (len(planes), len(content) // (4 * len(planes) * math.prod(squares)), *squares)
-        return Batch(planes, legal, policy, wdl, score, np.ndarray(shape, np.float32, content).copy())
+        observations = rows(np.float32, *start.observation_shape)
+        legal = rows(np.bool_, start.num_actions)
+        policy = rows(np.float32, start.num_actions)
+        wdl = rows(np.float32, 3)
+        score = rows(np.float32)
+        content = self.receive()
+        count, squares = len(observations), start.observation_shape[1:]
+        final_planes = len(content) // (4 * count * math.prod(squares))
+        board = np.ndarray((count, final_planes, *squares), np.float32, content).copy()
+        return Batch(observations, legal, policy, wdl, score, board)
 
     def _read(self, source: Connection) -> None:
         try:
@@ -248,7 +301,7 @@ class Inbox:
             self.has_ended.set()
             self._messages.put(None)
             time.sleep(END_SECONDS / 2)
-            os._exit(0)  # the main thread is in a step, which no process will answer
+            os._exit(0)  # the main thread waits in a step that no process will answer
 
 
 class Place(NamedTuple):
@@ -272,16 +325,15 @@ class Place(NamedTuple):
         uses_gpus = learner.device.type == "cuda"
         if uses_gpus:
             torch.cuda.set_device(self.rank)
-        else:  # all are on this machine, whose own name may not be known
-            os.environ.setdefault(
-                "GLOO_SOCKET_IFNAME", next(name for _, name in socket.if_nameindex() if name[:2] == "lo")
-            )
+        else:  # the loopback device: all are on this machine, and its host name may not be known
+            loopback = next(name for _, name in socket.if_nameindex() if name[:2] == "lo")
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback)
         dist.init_process_group(
             "nccl" if uses_gpus else "gloo",
             store=store,
             rank=self.rank,
             world_size=self.devices,
-            timeout=timedelta(seconds=2 * STEP_SECONDS),  # rank 0 ends before that, with a sentence
+            timeout=timedelta(seconds=2 * STEP_SECONDS),  # longer than the limit of rank 0, which ends with a sentence
         )
         learner.share(lambda losses_of: average(losses_of, find_unused=self.has_own_parts))
 

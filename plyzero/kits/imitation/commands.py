@@ -52,8 +52,9 @@ def imitate(
     spec = find_game(game)
     bot, options = _split(outputs)
     path = bot.absolute()  # rules may leave the current directory
-    from plyzero.kits.imitation.learning import HELD_OUT, TARGETS, Imitation, Progress, write_bot
+    from plyzero.kits.imitation.learning import HELD_OUT, TARGETS, Imitation, Progress
     from plyzero.run.configuration import preset_for, resolve
+    from plyzero.trainer.first_model import write_bot
 
     settings = resolve(preset=preset_for(preset, spec.start), environment=os.environ, options=[TARGETS, *options])
     imitation = Imitation(spec, settings, seed=seed, device=device)

@@ -1,4 +1,4 @@
-"""Imitation: the network learns the moves and results of recorded games; a run can begin with the resulting bot."""
+"""Imitation: the network learns the moves and results of recorded games."""
 
 from __future__ import annotations
 
@@ -7,43 +7,33 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from plyzero.errors import UserError, plain
-from plyzero.files import read_file, write_file
-from plyzero.network.onnx_graph import parse
-from plyzero.network.onnx_network import Network, resize
+from plyzero.errors import UserError
 from plyzero.play.scores import wilson_interval
 from plyzero.rules.catalog import GameSpec
-from plyzero.run.directory import KEY, Run, read_run
-from plyzero.run.models import list_models, max_model_bytes, publish_model, read_model
 from plyzero.run.records import Games
-from plyzero.settings import Settings, parse_stored_settings
-from plyzero.trainer.export import describe_model, export, with_metadata
+from plyzero.settings import Settings
+from plyzero.trainer.export import describe_model, export
 from plyzero.trainer.learner import Learner
-from plyzero.trainer.loop import Trainer
-from plyzero.trainer.loss import loss, to_device
+from plyzero.trainer.loss import loss
 from plyzero.trainer.network import choose_device
 from plyzero.trainer.parts import make_parts
-from plyzero.trainer.state import LearnerState, State, load_state, pack_state, read_state
+from plyzero.trainer.state import LearnerState
 from plyzero.trainer.targets import Samples, make_samples
-from plyzero.trainer.window import Window
+from plyzero.trainer.window import Window, to_device
 
 TARGETS: Final = "trainer.targets=plyzero.trainer.targets:played_moves"  # the default with imitation
 HELD_OUT: Final = 10  # one of this many games is held out
-STEPS: Final = 100  # between two evaluations
-PATIENCE: Final = 10  # evaluations in a row without an improvement, after which training ends
-MAX_EVALUATED: Final = 8192  # held-out positions, the first ones, that are evaluated during training
-EXPORT_POSITIONS: Final = 256  # on which the exported model is compared with torch
+STEPS: Final = 100  # steps between two evaluations
+PATIENCE: Final = 10  # training ends when this many evaluations in a row show no improvement
+MAX_EVALUATED: Final = 8192  # largest number of held-out positions that are evaluated during training: the first ones
+EXPORT_POSITIONS: Final = 256  # positions on which the exported model is compared with torch
 BATCH: Final = 1024  # positions that are evaluated at once
-STATE: Final = ".pt"
-"""Suffix of the learner's state beside the ONNX file, which lacks the optimiser, the average and the normalisation."""
 
 
 class Agreement(NamedTuple):
@@ -108,14 +98,18 @@ class Imitation:
         """Make the network. Raises UserError if the settings name parts or a device that cannot be used."""
         torch.set_num_threads(settings.trainer.threads)
         torch.manual_seed(seed)
-        self._game, self._settings, self._device = game, settings, choose_device(device)
+        self._game = game
+        self._settings = settings
+        self._device = choose_device(device)
         self._parts = make_parts(game, settings)
         self._learner = Learner(
             self._parts.network, self._parts.loss, settings.trainer, self._device, halves_on_cpu=False
         )
         self._rng = np.random.default_rng(seed)
-        self.games = self.unused = 0
-        self.training, self.held_out = Window(game.start), Window(game.start)
+        self.games = 0
+        self.unused = 0
+        self.training = Window(game.start)
+        self.held_out = Window(game.start)
         self._seen: list[NDArray[np.uint64]] = []  # keys of the training positions
         self._keys: list[NDArray[np.uint64]] = []  # keys of the held-out positions
         self._sizes: list[int] = []  # number of positions of each held-out game
@@ -124,9 +118,14 @@ class Imitation:
     def add(self, game: Games) -> None:
         """Add the records of one game."""
         self.games += 1
-        own, make_targets = self._settings, self._parts.make_targets
-        start = self._game.start if own.network.points else None
-        samples = make_samples(game, search=own.search, trainer=own.trainer, make_targets=make_targets, start=start)
+        settings = self._settings
+        samples = make_samples(
+            game,
+            search=settings.search,
+            trainer=settings.trainer,
+            make_targets=self._parts.make_targets,
+            start=self._game.start if settings.network.points else None,
+        )
         if not len(samples.wdl):
             self.unused += 1
             return
@@ -152,12 +151,16 @@ class Imitation:
                 f"{self.games} games are too few: {len(self.training)} positions are left to train on, and "
                 f"{len(self.held_out)} of the held-out games, one in {HELD_OUT} by a hash of its moves; give more games"
             )
-        learner, batch_size = self._learner, self._settings.trainer.batch_size
+        learner = self._learner
+        batch_size = self._settings.trainer.batch_size
         deadline = time.monotonic() + 60 * minutes if minutes is not None else np.inf
-        best, best_loss, since_best = learner.state_dict(), np.inf, 0
+        best = learner.state_dict()
+        best_loss = np.inf
+        since_best = 0
         is_over = False
         while not is_over:
-            summed, first = torch.zeros(2, dtype=torch.float64, device=self._device), learner.step
+            summed = torch.zeros(2, dtype=torch.float64, device=self._device)
+            first = learner.step
             while learner.step == first or (learner.step % STEPS and time.monotonic() < deadline):
                 summed += learner.learn(self.training.sample(batch_size, self._rng))
             sums = summed.cpu().numpy()
@@ -165,7 +168,9 @@ class Imitation:
             learner.check_finite("loss", bool(np.isfinite([*sums, *losses]).all()), advice="try")
             since_best += 1
             if losses.sum() < best_loss:
-                best, best_loss, since_best = copy.deepcopy(learner.state_dict()), losses.sum(), 0
+                best = copy.deepcopy(learner.state_dict())
+                best_loss = losses.sum()
+                since_best = 0
             passes = learner.step * batch_size / len(self.training)
             policy, value = sums / (learner.step - first)
             on_progress(Progress(learner.step, passes, policy, value, losses[0], losses[1], float(hits.mean())))
@@ -193,7 +198,9 @@ class Imitation:
 
         Return the policy and the value loss, and for each position whether the first choice is the move played.
         """
-        network, sums, hits = self._learner.averaged.module.eval(), np.zeros(2), []
+        network = self._learner.averaged.module.eval()
+        sums = np.zeros(2)
+        hits = []
         count = min(count, len(self.held_out))
         for first in range(0, count, BATCH):
             batch = to_device(self.held_out.read(first, min(count, first + BATCH)), self._device)
@@ -218,7 +225,8 @@ class Imitation:
 
 def agreement(hits: NDArray[np.bool_], of_game: NDArray[np.int64]) -> Agreement:
     """Return the share of `hits`, `[n]`, with its interval; `of_game`, `[n]`, is the game of each of them."""
-    n, share = len(hits), float(hits.mean())
+    n = len(hits)
+    share = float(hits.mean())
     games = len(np.unique(of_game))
     independent = 1.0  # one game has no variance between games
     if games > 1:
@@ -227,76 +235,3 @@ def agreement(hits: NDArray[np.bool_], of_game: NDArray[np.int64]) -> Agreement:
         independent = min(n, share * (1 - share) / variance) if variance > 0 else n
     low, high = wilson_interval(share, max(1, round(independent)))
     return Agreement(n, share, low, high)
-
-
-def write_bot(path: Path, model: bytes, state: LearnerState) -> None:
-    """Write the ONNX file `path` and, before it, the state of the learner beside it; files there are replaced."""
-    write_file(path.with_suffix(STATE), pack_state({**state, "model": _digest(model)}), replace=True)
-    write_file(path, model, replace=True)
-
-
-def read_bot(path: Path, run: Run) -> tuple[bytes, State]:
-    """Return the ONNX file of a bot, and the state, from which the trainer of `run` can continue.
-
-    path: an ONNX file that `write_bot` has written, or the directory of a run with another size of the same game.
-    Raises UserError if a file is missing or damaged, if the bot is of another game, or if its network has other
-    settings than the run's.
-    """
-    earlier = read_run(path) if path.is_dir() else None
-    try:
-        if earlier:
-            if not (models := list_models(earlier.models)):
-                raise UserError(f"{path} has no model yet; train it first")
-            model = read_model(earlier.models, models[0])
-        else:
-            model = read_file(path, max_bytes=max_model_bytes())
-        metadata = Network(model, run.game, label=path.name).metadata
-        found = parse_stored_settings(metadata.get("settings", "")).network.model_dump()
-    except OSError as error:
-        raise UserError(f"cannot use {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UserError(f"{path} does not say with which settings it was trained: {plain(str(error), 200)}") from error
-    own = run.settings.network.model_dump()
-    if different := {key: value for key, value in found.items() if value != own[key]}:
-        asked = ", ".join(f"{key} = {own[key]}" for key in different)
-        options = " ".join(f"-o network.{key}={value}" for key, value in different.items())
-        raise UserError(f"{path} is another network than that of the run, which has {asked}; give {options}")
-    if earlier:
-        state = load_state(earlier.trainer)
-        if state is None:
-            raise UserError(f"{path} has no saved state of its trainer; train it longer")
-        resize(resized := parse(model), run.game)
-        model = bytes(resized.SerializeToString(deterministic=True))
-        learned, optimiser = (state["network"], state["averaged"]), state["optimiser"]
-        return model, State(step=state["step"], network=learned[0], averaged=learned[1], optimiser=optimiser)
-    beside = path.with_suffix(STATE)
-    advice = f"`plyzero imitate` writes it beside {path.name}, and a run needs both"
-    if not beside.exists():
-        raise UserError(f"{beside} does not exist; {advice}")
-    state = read_state(beside, advice)
-    if state.get("model") != _digest(model):
-        raise UserError(f"{beside} is not of {path.name}, but of another model; {advice}")
-    return model, state
-
-
-def begin_run(run: Run, model: bytes, state: LearnerState) -> None:
-    """Give a run without games its first model, an ONNX file, and the `state` of a learner from which to continue.
-
-    The ledger begins with zero: it does not count what the learner has learned before.
-    Raises UserError if the state is not of the run's network.
-    """
-    assert run.id
-    with closing(Trainer(run, device="cpu")) as trainer:
-        try:
-            trainer.load_state_dict(state)
-        except RuntimeError as error:
-            raise UserError(
-                f"the weights do not fit {run.settings.network.module} as it is now: {plain(str(error), 200)}"
-            ) from error
-        trainer.save()
-        own = with_metadata(model, KEY, run.id.text)
-        publish_model(run.models, own, fence=trainer.lease.fence, step=trainer.step)
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

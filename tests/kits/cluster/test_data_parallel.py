@@ -22,13 +22,13 @@ from plyzero.run.segments import list_segments
 from plyzero.settings import TrainerSettings
 from plyzero.trainer.export import untrained
 from plyzero.trainer.learner import LossesOfNetwork
-from plyzero.trainer.loop import Trainer
-from plyzero.trainer.loss import loss, to_device
+from plyzero.trainer.loss import loss
 from plyzero.trainer.state import load_state
-from plyzero.trainer.window import Batch
+from plyzero.trainer.window import Batch, to_device
 from tests.helpers.beats import fields_of
 from tests.helpers.cli import refused
-from tests.helpers.learning import training
+from tests.helpers.learning import trainer_on, training
+from tests.helpers.own_parts import policy_alone
 from tests.helpers.ranks import observe_ranks, snapshot
 from tests.helpers.runs import play_segment, small_run
 from tests.helpers.surroundings import is_running, wait_until
@@ -106,11 +106,11 @@ def test_gradients_are_the_mean_and_weights_are_equal(run: Run, tmp_path: Path, 
     observe_ranks(monkeypatch, tmp_path)
     with training(run, steps=0, devices=2) as trainer:
         for step in range(1, 6):
-            batch = trainer.window.sample(32, np.random.default_rng(step))
-            halves = [gradients(trainer.network, share_of(batch, rank, 2)) for rank in range(2)]
+            batch = trainer.intake.window.sample(32, np.random.default_rng(step))
+            halves = [gradients(trainer.learner.network, share_of(batch, rank, 2)) for rank in range(2)]
             mean = {name: (halves[0][name] + halves[1][name]) / 2 for name in halves[0]}
-            losses = trainer.ranks.learn(batch)
-            here = snapshot(trainer)
+            losses = trainer.devices.learn(batch)
+            here = snapshot(trainer.learner)
             assert difference(here["gradients"], mean) < 1e-5
             assert difference(halves[0], halves[1]) > 0.1
             torch.testing.assert_close(here, read_step(tmp_path, step), rtol=0, atol=0)
@@ -123,14 +123,14 @@ def test_without_batch_normalisation_two_processes_make_the_step_of_one(run: Run
     run = open_run(run.root, options=[f"network.module={parts}:Plain", f"trainer.loss={parts}:policy_alone"])
     with training(run, steps=0, devices=2) as trainer:
         for step in range(3):
-            batch = trainer.window.sample(32, np.random.default_rng(step))
-            alone = gradients(trainer.network, batch, trainer.parts.loss)
-            whole = trainer.parts.loss(
-                *trainer.network(torch.from_numpy(batch.observations)),
+            batch = trainer.intake.window.sample(32, np.random.default_rng(step))
+            alone = gradients(trainer.learner.network, batch, policy_alone)
+            whole = policy_alone(
+                *trainer.learner.network(torch.from_numpy(batch.observations)),
                 **{name: torch.from_numpy(getattr(batch, name)) for name in ("legal", "policy", "wdl")},
             )
-            losses = trainer.ranks.learn(batch)
-            assert difference(snapshot(trainer)["gradients"], alone) < 1e-5
+            losses = trainer.devices.learn(batch)
+            assert difference(snapshot(trainer.learner)["gradients"], alone) < 1e-5
             assert losses.tolist() == pytest.approx([whole.policy.item(), whole.value.item()], rel=1e-5)
         assert "value.weight" not in alone
 
@@ -140,17 +140,17 @@ def test_one_process_continues_the_state_of_two_and_two_again(run: Run, tmp_path
     observe_ranks(monkeypatch, tmp_path)
     trained, weights = 0, None
     for devices, steps in ((2, 3), (1, 2), (2, 2)):
-        with closing(Trainer(run, device="cpu", devices=devices)) as trainer:
-            assert (trainer.step, trainer.ledger.trained) == (trained // 32, trained)
+        with closing(trainer_on(run, devices)) as trainer:
+            assert (trainer.learner.step, trainer.intake.ledger.trained) == (trained // 32, trained)
             if weights is not None:
-                torch.testing.assert_close(trainer.network.state_dict(), weights, rtol=0, atol=0)
+                torch.testing.assert_close(trainer.learner.network.state_dict(), weights, rtol=0, atol=0)
             trainer.ingest()
             for _ in range(steps):
                 trainer.train_step()
             trained += 32 * steps
-            trainer.save()
-            weights = copy.deepcopy(trainer.network.state_dict())
-            last = snapshot(trainer)
+            trainer.publisher.save()
+            weights = copy.deepcopy(trainer.learner.network.state_dict())
+            last = snapshot(trainer.learner)
     assert load_state(run.trainer)["ledger"]["trained"] == trained == 7 * 32
     there = read_step(tmp_path, 7)  # the optimiser has come along too, or these would differ
     torch.testing.assert_close(last["weights"], there["weights"], rtol=0, atol=0)
@@ -236,14 +236,14 @@ def test_a_killed_process_ends_the_others_and_the_ledger_is_exact(tmp_path: Path
 
 @pytest.mark.slow
 def test_a_process_that_ends_or_cannot_start_is_noticed(run: Run, monkeypatch: pytest.MonkeyPatch):
-    with closing(Trainer(run, device="cpu", devices=2)) as trainer:
-        trainer.ranks._others[0].kill()
+    with closing(trainer_on(run, 2)) as trainer:
+        trainer.devices._others[0].kill()
         with pytest.raises(RankError, match="process 1 of --devices 2 has ended, killed by SIGKILL"):
-            wait_until(lambda: trainer.ranks.check())
+            wait_until(lambda: trainer.check_devices())
     monkeypatch.setattr("plyzero.kits.cluster.data_parallel.COMMAND", "raise SystemExit(3)")
     with pytest.raises(RankError, match="process 1 of --devices 2 has ended, with exit code 3"):
-        Trainer(run, device="cpu", devices=2)
-    with closing(Trainer(run, device="cpu")):  # the lease is free
+        trainer_on(run, 2)
+    with closing(trainer_on(run, 1)):  # the lease is free
         pass
 
 

@@ -11,16 +11,13 @@ import pytest
 import torch
 
 from plyzero.errors import UserError
-from plyzero.kits.imitation import learning as imitation_module
+from plyzero.kits.imitation import learning
 from plyzero.kits.imitation.learning import (
     TARGETS,
     Imitated,
     Imitation,
     Progress,
     agreement,
-    begin_run,
-    read_bot,
-    write_bot,
 )
 from plyzero.network.model_loader import load_network, load_newest
 from plyzero.network.onnx_network import reachable_observations
@@ -37,7 +34,8 @@ from plyzero.search.evaluators import EvaluationBatch
 from plyzero.settings import Settings
 from plyzero.trainer import learner
 from plyzero.trainer.export import with_metadata
-from plyzero.trainer.loop import Trainer
+from plyzero.trainer.first_model import read_bot, write_bot
+from plyzero.trainer.loop import Trainer, begin_run
 from plyzero.trainer.state import read_state
 from tests.helpers.runs import SMALL, play_segment
 from tests.helpers.samples import samples_of
@@ -69,8 +67,8 @@ def lines() -> list[str]:
 def learned(lines: list[str]) -> tuple[Imitated, list[Progress]]:
     shown: list[Progress] = []
     with pytest.MonkeyPatch.context() as patch:  # to save time
-        patch.setattr(imitation_module, "STEPS", STEPS)
-        patch.setattr(imitation_module, "PATIENCE", PATIENCE)
+        patch.setattr(learning, "STEPS", STEPS)
+        patch.setattr(learning, "PATIENCE", PATIENCE)
         return imitation_of(lines).learn(on_progress=shown.append), shown
 
 
@@ -101,8 +99,8 @@ def test_training_ends_in_time_and_the_best_weights_are_kept(learned: tuple[Imit
 
 
 def test_the_same_seed_gives_the_same_bot_on_any_processor(lines: list[str], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(imitation_module, "STEPS", 4)
-    monkeypatch.setattr(imitation_module, "PATIENCE", 1)
+    monkeypatch.setattr(learning, "STEPS", 4)
+    monkeypatch.setattr(learning, "PATIENCE", 1)
     found = []
     for seed, flags in ((0, set()), (0, {"avx512_bf16"}), (1, set())):
         monkeypatch.setattr(learner, "cpu_flags", lambda flags=flags: flags)
@@ -123,7 +121,7 @@ def test_equal_games_are_held_out_together(lines: list[str]):
     assert len(twice.held_out) == 2 * len(once.held_out)
     assert len(twice.training) == 2 * len(once.training)
     share = len(once.held_out) / (len(once.held_out) + len(once.training))
-    assert 0.3 < share * imitation_module.HELD_OUT < 3
+    assert 0.3 < share * learning.HELD_OUT < 3
 
 
 def test_a_position_is_known_if_the_network_sees_its_like_under_a_symmetry():
@@ -187,16 +185,18 @@ def test_a_run_continues_the_training_of_a_bot_with_an_empty_ledger(bot: Path, t
     first = load_newest(run.models, run.game)
     assert all(map(np.array_equal, outputs(first), outputs(load_network(bot, GAME))))
     with closing(Trainer(run, device="cpu")) as trainer:
-        assert trainer.step == name.step
-        assert all(torch.equal(value, trainer.averaged.state_dict()[key]) for key, value in state["averaged"].items())
-        ledger = trainer.ledger
+        assert trainer.learner.step == name.step
+        assert all(
+            torch.equal(value, trainer.learner.averaged.state_dict()[key]) for key, value in state["averaged"].items()
+        )
+        ledger = trainer.intake.ledger
         assert (ledger.bootstrap, ledger.generated, ledger.trained, ledger.credit) == (0, 0, 0, 0)
         assert trainer.missing_positions() == run.settings.selfplay.bootstrap_positions
         play_segment(run, full=400, fence=1)  # whose model has step 0, so its positions are said to be bootstrap
         trainer.ingest()
         assert trainer.missing_positions() == 0
         trainer.train_step()
-        assert trainer.step == name.step + 1
+        assert trainer.learner.step == name.step + 1
         assert ledger.trained == run.settings.trainer.batch_size
         trainer.publish()
     assert [each.fence for each in list_models(run.models)] == [2, 1]
