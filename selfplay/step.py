@@ -19,8 +19,9 @@ from plyzero.rules.game import ONGOING
 from plyzero.run.records import BY_RULE, RESIGNED, TRUNCATED
 from plyzero.search import rule_calls
 from plyzero.search.batches import advance, join_batch
+from plyzero.search.copying import copy_to
 from plyzero.search.mcts import begin_search, resume_search
-from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
+from plyzero.search.numba_kernel import borrowed, cached_njit
 from plyzero.search.policy import policy_target, root_value
 from plyzero.search.selection import edge_values, expectation, value_of_roll
 from plyzero.search.storage import keep_subtree

@@ -17,6 +17,7 @@ storage           the memory of trees, their positions and their edges; the subt
 
 The kernel is built on:
 
+copying           one array copied to another
 numba_kernel      compiles and caches kernel functions; arrays without reference counting
 rule_calls        calls a compiled game's rules by address
 """

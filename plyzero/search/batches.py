@@ -12,9 +12,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.search.copying import copy_to
 from plyzero.search.evaluation_cache import remember
 from plyzero.search.mcts import backup, edges_below, set_evaluation, simulate
-from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to
+from plyzero.search.numba_kernel import borrowed, cached_njit
 from plyzero.search.tree import BACKUP, DONE, GUMBEL, NETWORK, NO_NODE, READ, ROLL, SELECT, Record, Records, Trees
 
 VIRTUAL_LOSS: Final = 0.3

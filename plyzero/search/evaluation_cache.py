@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.rules.counter_rng import WORD, murmur_finalizer
-from plyzero.search.numba_kernel import cached_njit, copy_to
+from plyzero.search.copying import copy_to
+from plyzero.search.numba_kernel import cached_njit
 
 ABSENT: Final = -1
 """The result of `find` for an evaluation that is not stored."""

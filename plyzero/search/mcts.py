@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.search import rule_calls, tree
+from plyzero.search.copying import copy_to
 from plyzero.search.evaluation_cache import ABSENT, find, recall
-from plyzero.search.numba_kernel import cached_njit, copy_to
+from plyzero.search.numba_kernel import cached_njit
 from plyzero.search.policy import utility
 from plyzero.search.selection import (
     expectation,

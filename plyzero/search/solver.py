@@ -20,7 +20,8 @@ from plyzero.rules.compiled_game import CompiledGame, Rules
 from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.game import DRAW, ONGOING, Game
 from plyzero.search import rule_calls
-from plyzero.search.numba_kernel import borrowed, cached_njit, copy_to, is_plain_python
+from plyzero.search.copying import copy_to
+from plyzero.search.numba_kernel import borrowed, cached_njit, is_plain_python
 from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN, UNPROVEN, Record
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from plyzero.rules.compiled_game import CompiledGame, Rules
 from plyzero.rules.game import Game
 from plyzero.search import rule_calls
+from plyzero.search.copying import copy_to
 from plyzero.search.evaluation_cache import make_cache
-from plyzero.search.numba_kernel import cached_njit, copy_to
+from plyzero.search.numba_kernel import cached_njit
 from plyzero.search.tree import EDGE, NO_EDGE, NO_NODE, NODE, SETTINGS, SLOT, Records, Trees
 from plyzero.settings import SearchSettings
 

@@ -16,6 +16,7 @@ from plyzero.ops.rating import Rating
 from plyzero.ops.supervisor import Report
 from plyzero.play.scores import MatchResult
 from plyzero.run.directory import describe_changed_settings, open_run
+from plyzero.run.events import TrainerLine
 from tests.helpers.cli import plyzero, shown
 from tests.helpers.runs import small_run
 
@@ -44,7 +45,8 @@ def test_settings_of_a_start_that_differ_from_run_toml_are_named(root: Path, mon
 def test_warnings_and_scores_are_printed_whole_whatever_the_width(root: Path, monkeypatch: pytest.MonkeyPatch):
     def happens(*, on_message: Callable, on_rating: Callable, on_report: Callable, **_: object) -> None:
         on_message(WARNING)
-        on_report(Report(seconds=61.0, positions_per_second=7.0, fields={"games": "many", "step": 12}))
+        line = TrainerLine.parse({"games": "many", "step": 12})
+        on_report(Report(seconds=61.0, positions_per_second=7.0, line=line))
         on_rating(Rating(step=12, scores={"random": MatchResult(2, 0, 0, distinct=2)}))
 
     monkeypatch.setenv("COLUMNS", "40")

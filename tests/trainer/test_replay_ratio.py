@@ -49,16 +49,18 @@ class Bookkeeper(Trainer):
         super().maintain()
 
     def train_step(self) -> None:
-        self.step += 1
-        self.ledger.spend(BATCH)
+        self.learner.step += 1
+        self.intake.ledger.spend(BATCH)
 
     def _publish(self) -> None:
-        self.save()
-        publish_model(self.run.models, bytes([self.step % 256]), fence=self.lease.fence, step=self.step)
-        self._is_first, self._published_step = False, self.step
+        step = self.learner.step
+        publish_model(self.run.models, bytes([step % 256]), fence=self.lease.fence, step=step)
+        self.publisher.is_first = False
+        self.publisher._published_step = step
 
-    def _throttle_seconds(self) -> float:
-        return 0.0
+    def publish_is_due(self, *, waiting: bool) -> bool:
+        self._attempt_seconds = 0.0  # how long it took depends on the machine
+        return super().publish_is_due(waiting=waiting)
 
 
 class Writer:

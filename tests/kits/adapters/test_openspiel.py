@@ -552,5 +552,5 @@ def test_every_playable_game_can_be_loaded_and_is_in_the_table_of_games():
     assert re.findall(r"^\| openspiel:(\w+) v", table, re.MULTILINE) == sorted(openspiel.playable_games())
     starts = {name: start_of(name) for name in sorted(openspiel.playable_games())}
     assert all(start.outcome() is None and len(possible_moves(start)) for start in starts.values())
-    dice = (ROOT / "docs" / "games.md").read_text().partition("37 games")[2].partition(" have dice")[0]
+    dice = (ROOT / "docs" / "adapters.md").read_text().partition("37 games")[2].partition(" have dice")[0]
     assert re.findall(r"`(\w+)`", dice) == [name for name, start in starts.items() if start.num_chances]

@@ -12,9 +12,9 @@ import sys
 import numpy as np
 import pytest
 
+from plyzero.kits.engines import analysis
 from plyzero.kits.engines.analysis import answer_queries
 from plyzero.lines import MAX_LINE, bounded_lines
-from plyzero.play import analysis
 from plyzero.play.found_moves import move_infos, root_info
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import load_game
