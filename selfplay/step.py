@@ -126,7 +126,8 @@ def play_on(
     """Search and play on in every slot until it waits for the network or for Python; return how many wait for the
     network.
 
-    logits, wdl: the network's output for the batch of the previous call, `[n, A]` and `[n, 3]`; n may be 0.
+    logits, wdl: the network's output for the batch of the previous call, `[n, A]` and `[n, 3]`, with points `[n, 4]`;
+                 n may be 0.
     fence, step: the model that answered; the fence is the number of the trainer's start that made it.
     """
     trees = borrowed(trees)

@@ -1,4 +1,4 @@
-"""Is a game right?
+"""Is a game right? A law is a property that every game must have; random games are played to find what breaks it.
 
 wording           words for what a law has found
 laws              the laws that hold at every position of a game

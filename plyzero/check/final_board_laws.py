@@ -1,4 +1,7 @@
-"""The law of `final_board`, which is checked at every finished position of a game that declares it."""
+"""The law of `Game.final_board`: its shape, numbers from -1 to 1, and a sign that turns with the player.
+
+It is checked at every finished position of a game that declares it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search for broken laws: random games are played, and a game that breaks a law is shortened to few moves."""
+"""Mistakes in rules: random games are played until one breaks a law, and that game is shortened to few moves."""
 
 from __future__ import annotations
 

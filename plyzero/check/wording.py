@@ -1,4 +1,4 @@
-"""Words for what a law has found: moves, differences, and what to do about games that are too long."""
+"""The wording of what `plyzero check` reports: lists of moves, differences, and advice on games that are too long."""
 
 from __future__ import annotations
 

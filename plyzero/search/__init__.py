@@ -2,8 +2,8 @@
 
 Read in this order:
 
-mcts              one simulation: select, expand, evaluate, backup; proofs
 tree              the records of a tree, and the phases of a search
+mcts              one simulation: select, expand, evaluate, backup; proofs
 selection         which action a simulation takes: PUCT, Gumbel, rolls; priors and noise
 gumbel            completed values, improved policy, sequential halving
 policy            the policy that a finished search recommends

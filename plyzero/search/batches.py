@@ -33,7 +33,8 @@ def advance_all(trees: Trees, leaves: Records, logits: NDArray[np.float32], wdl:
 
     leaves:      `[K]` LEAF. With K = 1 each slot has a leaf in the batch; with more there is one slot, which collects
                  up to K, and 0 is returned while it waits for something else.
-    logits, wdl: the network's answer to the batch of the call before, `[n, A]` and `[n, 3]`, or of no rows.
+    logits, wdl: the network's answer to the batch of the call before, `[n, A]` and `[n, 3]`, with points
+                 `[n, 4]`; or of no rows.
     """
     trees = borrowed(trees)
     logits = borrowed(logits)

@@ -59,7 +59,7 @@ NO_MOVE   other rules                    nothing: SearchSlots.supply raises
 NO_ROOM   larger arrays                  SearchSlots.supply                    EXPAND
 EVALUATE  nothing                        evaluate: looks into the cache        found: BACKUP, or SELECT if the leaf is
                                                                                the root; else NETWORK
-NETWORK   the network's next batch       take_answer                           BACKUP; SELECT if the leaf is the root
+NETWORK   the network's next batch       batches.take_answer                   BACKUP; SELECT if the leaf is the root
 BACKUP    nothing                        backup: from the leaf to the root     SELECT; ROLL from one of all rolls
 DONE      a reader of the result         begin_search, resume_search, idle     READ, SELECT, IDLE
 """

@@ -1,4 +1,4 @@
-"""Buckets: names in an S3-compatible object store, as a volume."""
+"""A run in an S3-compatible bucket: paths such as s3://bucket/runs/1 that are read, created and listed like files."""
 
 from __future__ import annotations
 
