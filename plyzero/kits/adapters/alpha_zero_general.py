@@ -1,4 +1,4 @@
-"""An adapter: games written for alpha-zero-general are played unchanged, such as `azg:othello.OthelloGame:OthelloGame(n=6)`.
+"""An adapter for games of alpha-zero-general, unchanged, such as `azg:othello.OthelloGame:OthelloGame(n=6)`.
 
 Their class does not declare planes, symmetries or the longest game: a trial of random games finds these. Forks that
 number players 0 and 1, return results per player and pass more arguments work too, for two players without chance.
