@@ -12,7 +12,7 @@ from typing import Final, Self
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal, TakenError, now
 from plyzero.run.records import Games, JournalName, find_valid
-from plyzero.run.segments import SegmentError, list_segments, read_segment, write_segment
+from plyzero.run.segments import SegmentError, list_segments, mark_unused, read_segment, write_segment
 from plyzero.run.view import GONE_SECONDS
 from plyzero.threads import Thread
 from plyzero.volume_errors import explain, is_transient
@@ -224,7 +224,8 @@ class ReplayWriter:
         """Find out which games of the journals that were taken have been sealed, and write the others again.
 
         If neither a journal nor its segment exists, somebody has removed the journal. But if it was last seen long ago,
-        it is more likely that the trainer has sealed it, and has read and removed the segment since.
+        it is more likely that the trainer has sealed it, and has read and removed the segment since. Either way no
+        segment with its number will come, and that is marked: who sleeps outlives a mark of the trainer.
         """
         for sequence, games in list(self._in_doubt.items()):
             taken = self._journal_name(sequence)._replace(taken=True)
@@ -233,14 +234,13 @@ class ReplayWriter:
                 continue
             sealed = self._sealed_ids(sequence)
             unseen_seconds = now() - self._last_seen[sequence]
-            if sealed is None and unseen_seconds < LISTING_SECONDS and not self._closing:
-                continue
             if sealed is not None:
                 anew = [each for each in games if each.games["id"][0] not in sealed]
-            elif unseen_seconds >= GONE_SECONDS:
-                anew = []
+            elif unseen_seconds < LISTING_SECONDS and not self._closing:
+                continue
             else:
-                anew = games
+                mark_unused(self._run.segments, self._journal_name(sequence))
+                anew = [] if unseen_seconds >= GONE_SECONDS else games
             with self._lock:
                 self._sealed_full += _full_positions(games) - _full_positions(anew)
                 self._waiting.extendleft(reversed(anew))

@@ -705,6 +705,10 @@ HISTORIES: Final = {
         ("write", 0, 3, True, Trouble("remove: before", "killed")),
         ("spoil_journal", 0, "cut", 0.9),
     ),
+    "a worker sleeps until nothing says any more that its journal was empty": (
+        ("suspend", 0, "append: half", GONE_SECONDS, 4, None),
+        ("maintain", GONE_SECONDS, None),
+    ),
     "a byte within a journal is damaged": (
         ("write", 0, 4, False, None),
         ("end_worker", 0, "killed"),
