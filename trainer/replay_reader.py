@@ -7,6 +7,7 @@ is read then. A segment that cannot be read at the moment is neither: it is wait
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -15,7 +16,7 @@ from plyzero.files import list_names, move
 from plyzero.run.directory import Run
 from plyzero.run.records import Games, JournalName
 from plyzero.run.segments import SegmentError, SegmentName, parse_unused, read_segment
-from plyzero.volume_errors import FileErrors, retry
+from plyzero.volume_errors import MAX_PAUSE, FileErrors, retry
 
 GAP_SECONDS: Final = 60.0  # longest wait for a missing segment: over NFS a directory may show a later one first
 TRIES: Final = 3  # attempts to read a segment, one per poll, before it is moved to quarantine
@@ -48,7 +49,7 @@ class ReplayReader:
         self._failures: dict[SegmentName, int] = {}
         self._passed: set[str] = set()  # files that need not be looked at again; a long run has many
         self._unused: set[JournalName] = set()  # journals for whose numbers there will be no segment
-        self._refused: set[SegmentName] = set()  # damaged segments that could not be moved to quarantine
+        self._refused: dict[SegmentName, float] = {}  # damaged, not moved to quarantine -> when that is tried again
         self._file_errors = FileErrors(clock=clock)
 
     def read_new(self, *, enough: Callable[[], bool] = lambda: False) -> Iterator[tuple[SegmentName, Games]]:
@@ -106,7 +107,7 @@ class ReplayReader:
         for name in names:
             if name.sequence < self.cursor.get(name.incarnation, 0) and not is_skipped(self.skipped, name):
                 self._passed.add(str(name))
-            elif name not in self._refused:
+            elif self._clock() >= self._refused.get(name, -math.inf):
                 new.setdefault(name.incarnation, []).append(name)
         return {incarnation: sorted(names, key=lambda each: each.sequence) for incarnation, names in new.items()}
 
@@ -120,7 +121,7 @@ class ReplayReader:
 
     def _forget_all_but(self, names: set[SegmentName]) -> None:
         """Forget attempts with segments that do not exist any more; one may come back in another state."""
-        self._refused &= names
+        self._refused = {name: due for name, due in self._refused.items() if name in names}
         self._failures = {name: count for name, count in self._failures.items() if name in names}
         self._file_errors.keep_only({self._run.segments, *(self._run.segments / str(name) for name in names)})
 
@@ -174,17 +175,21 @@ class ReplayReader:
         return sequences.issuperset(range(expected, name.sequence))
 
     def _quarantine(self, name: SegmentName, error: SegmentError) -> bool:
-        """Count a failed attempt to read `name`. After TRIES attempts quarantine it and return True."""
+        """Count a failed attempt to read `name`. After TRIES attempts quarantine it and return True.
+
+        If it cannot be moved, others are read without it, and it is tried again: it may have been mended where it is.
+        """
         self._failures[name] = self._failures.get(name, 0) + 1
         if self._failures[name] < TRIES:
             return False
-        del self._failures[name]
         try:
             move(self._run.segments / str(name), self._run.quarantine)
+            del self._failures[name]
             log.warning("moved to quarantine: %s", error)
         except OSError as refusal:
-            self._refused.add(name)
-            log.warning("skipped, because it cannot be moved to quarantine (%s): %s", refusal.strerror, error)
+            if name not in self._refused:
+                log.warning("skipped, because it cannot be moved to quarantine (%s): %s", refusal.strerror, error)
+            self._refused[name] = self._clock() + MAX_PAUSE
         return True
 
     def _skip(self, incarnation: str, first: int, end: int, *, missing: bool) -> None:

@@ -750,6 +750,11 @@ HISTORIES: Final = {
         ("mend_segments",),
         ("restart_trainer", True),
     ),
+    "a damaged segment cannot be moved to quarantine, and is mended where it is": (
+        ("spoil_segment", 0, "damaged"),
+        *(("read", 0.0, None, None, None),) * 2,
+        ("read", 0.0, None, None, Trouble("move: before", "fails")),
+    ),
     "a segment is not visible while a journal has the one before": (
         ("write", 0, 2, False, None),
         ("suspend", 0, "write: before it appears", STALLED_SECONDS, 1, None),

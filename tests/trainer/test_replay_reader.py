@@ -17,6 +17,7 @@ from plyzero.run.journals import Journal
 from plyzero.run.records import JournalName
 from plyzero.run.segments import mark_unused
 from plyzero.trainer.replay_reader import GAP_SECONDS, TRIES, ReplayReader
+from plyzero.volume_errors import MAX_PAUSE
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
@@ -180,6 +181,25 @@ def test_a_damaged_segment_delays_its_writer_only_for_a_while(
     else:
         assert taken(reader) == of(A, 1)
     assert ("Read-only file system" in caplog.text) == (how == "cannot be quarantined")
+
+
+@pytest.mark.parametrize("is_mended", [True, False])
+def test_a_segment_that_cannot_be_quarantined_is_looked_at_again(
+    is_mended: bool, run: Run, reader: ReplayReader, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog
+):
+    path, _ = put_all(run, (0, 1))
+    whole = path.read_bytes()
+    damage(path)
+    with monkeypatch.context() as patch:
+        patch.setattr("plyzero.files.os.replace", failing(errno.EROFS))
+        assert [taken(reader) for _ in range(TRIES)] == [*[[]] * (TRIES - 1), of(A, 1)]
+        assert taken(reader, clock, MAX_PAUSE) == []
+    if is_mended:
+        path.write_bytes(whole)
+    assert (taken(reader, clock, MAX_PAUSE - 1), quarantined(run)) == ([], [])
+    assert (taken(reader, clock, 1), quarantined(run)) == ((of(A, 0), []) if is_mended else ([], [path.name]))
+    assert taken(reader, clock, MAX_PAUSE) == []
+    assert caplog.text.count("Read-only file system") == 1
 
 
 def test_after_a_crash_quarantined_segments_are_not_waited_for(run: Run, reader: ReplayReader, clock: Clock):
