@@ -146,9 +146,9 @@ class ReplayWriter:
     def _write(self) -> None:
         settings = self._run.settings
         self._check_games()
-        self._resolve_doubt()
         if self._journal is None:
             self._open_journal()
+        self._resolve_doubt()
         assert self._journal is not None
         if self._must_seal:
             self._seal()
@@ -225,7 +225,8 @@ class ReplayWriter:
 
         If neither a journal nor its segment exists, somebody has removed the journal. But if it was last seen long ago,
         it is more likely that the trainer has sealed it, and has read and removed the segment since. Either way no
-        segment with its number will come, and that is marked: who sleeps outlives a mark of the trainer.
+        segment with its number will come, and that is marked: who sleeps outlives a mark of the trainer. The trainer
+        keeps the mark while there is the journal with which this process goes on.
         """
         for sequence, games in list(self._in_doubt.items()):
             taken = self._journal_name(sequence)._replace(taken=True)

@@ -154,11 +154,16 @@ class Retention:
                         self._remove(directory / file)
 
     def _prune_unused(self, covered: Mapping[str, int]) -> None:
-        """Remove what takes the place of segments for which nobody will wait any more."""
+        """Remove what takes the place of segments for which nobody will wait any more.
+
+        Readers wait where the same writer has a later segment; a later journal becomes one.
+        """
         directory = self._run.segments
+        journals = list_journals(self._run.journals)  # before the segments that they become
         files = list_names(directory)
         newest: dict[str, int] = {}
-        for name in filter(None, map(SegmentName.parse, files)):
+        segments = [name.journal for name in filter(None, map(SegmentName.parse, files))]
+        for name in (*journals, *segments):
             newest[name.incarnation] = max(name.sequence, newest.get(name.incarnation, 0))
         for journal in filter(None, map(parse_unused, files)):
             waits = covered.get(journal.incarnation, 0) <= journal.sequence < newest.get(journal.incarnation, 0)

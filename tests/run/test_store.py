@@ -705,9 +705,14 @@ HISTORIES: Final = {
         ("write", 0, 3, True, Trouble("remove: before", "killed")),
         ("spoil_journal", 0, "cut", 0.9),
     ),
-    "a worker sleeps until nothing says any more that its journal was empty": (
+    "a worker sleeps until the mark of its empty journal has gone": (
         ("suspend", 0, "append: half", GONE_SECONDS, 4, None),
         ("maintain", GONE_SECONDS, None),
+    ),
+    "a worker wakes up while the mark of its empty journal goes": (
+        ("suspend", 0, "append: half", GONE_SECONDS, 4, None),
+        ("maintain", GONE_SECONDS, None),
+        ("let_time_pass", 1, 0.0, False),
     ),
     "a byte within a journal is damaged": (
         ("write", 0, 4, False, None),
