@@ -40,11 +40,11 @@ print(len(compiled))
 EVERY_KERNEL = f"""
 import importlib, pickle, pkgutil, runpy, sys
 from pathlib import Path
-import plyzero.search, selfplay.step, trainer.targets
+import plyzero.search, plyzero.selfplay.step, plyzero.trainer.targets
 from numba.core.dispatcher import Dispatcher
 
 names = [f"plyzero.search.{{each.name}}" for each in pkgutil.iter_modules(plyzero.search.__path__)]
-modules = [selfplay.step, trainer.targets, *map(importlib.import_module, names)]
+modules = [plyzero.selfplay.step, plyzero.trainer.targets, *map(importlib.import_module, names)]
 found = {{value for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)}}
 kernels = {{f"{{each.__module__}}.{{each.__name__}}": each for each in found}}
 kernels = {{name: each for name, each in kernels.items() if each.targetoptions["inline"] == "never"}}
