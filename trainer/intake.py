@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class Intake:
-    """What a trainer has read of its run, and what it may train on.
+    """The games that a trainer has read of its run, and the positions that it may train on.
 
     games:         number of games read.
     positions:     number of positions read.

@@ -133,7 +133,7 @@ def _restore(run: Run, path: Path) -> str | None:
         if segment:
             read_segment(path, run.game, run_id=run.id)
             move(path, run.segments)
-        elif journal and isinstance(path, RemotePath):  # in which nobody looks for journals
+        elif journal and isinstance(path, RemotePath):  # nobody looks for journals in a bucket
             seal_games(run, journal, read_journal(path, run.game, run_id=run.id))
             remove(path)
         else:

@@ -96,7 +96,7 @@ class Confirmation(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress(Event):
-    """How far a training is, as the trainer reports it. Numbers are counted in all starts of the trainer.
+    """The progress of a training, as the trainer reports it. Numbers are counted in all starts of the trainer.
 
     minutes:   of training.
     confirmed: the scores that further games have confirmed, by quantity.

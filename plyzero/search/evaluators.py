@@ -200,7 +200,7 @@ class Call(Protocol):
 
 
 class RemoteEvaluator(Protocol):
-    """What evaluates positions in another process.
+    """An evaluator of positions in another process.
 
     is_ready: whether the next batch should be sent.
     label:    the name of the model in the last answer; None before the first one.

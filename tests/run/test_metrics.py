@@ -1,4 +1,4 @@
-"""What processes write: lines that become rare, and event files for TensorBoard."""
+"""The files that processes write: lines that become rare, and event files for TensorBoard."""
 
 import base64
 from pathlib import Path

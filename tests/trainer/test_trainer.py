@@ -272,7 +272,7 @@ def test_a_trainer_that_takes_turns_spends_all_it_has_and_then_waits_until_that_
         trainer.publish()
         assert not trainer.turn_ends()
         batch, ratio = trainer.settings.batch_size, trainer.settings.replay_ratio
-        trainer.intake.ledger.credit += batch  # with which a trainer that takes no turns would train
+        trainer.intake.ledger.credit += batch  # enough for a step of a trainer that takes no turns
         lacking = trainer.missing_positions()
         assert lacking > batch / ratio
         trainer.intake.ledger.credit += ratio * lacking
