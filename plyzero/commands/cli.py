@@ -15,8 +15,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from plyzero.commands import games, inspect, machine, match, play, roles, train
-from plyzero.commands.common import describe_missing, missing_package
+from plyzero.commands import common, games, inspect, machine, match, play, roles, train
 from plyzero.commands.of_kits import add_commands_of_kits
 from plyzero.errors import FailedError, UserError, plain
 from plyzero.ops.processes import note_signal
@@ -110,10 +109,10 @@ def main() -> None:
     except UserError as error:
         _exit(error, 2)
     except ImportError as error:
-        package = missing_package(error)
+        package = common.missing_package(error)
         if package is None:
             raise
-        _exit(describe_missing([package]), 2)
+        _exit(common.describe_missing([package]), 2)
     except FailedError as error:
         _exit(error, 1)
     except MemoryError as error:

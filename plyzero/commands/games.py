@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plyzero.commands.common import GameArgument, data_output, find_game, show_progress
+from plyzero.commands import common
 from plyzero.commands.machine import default_network
 from plyzero.errors import FailedError, UserError
 
@@ -39,7 +39,7 @@ def _list_laws(wanted: bool) -> None:
 
 
 def check(
-    game: GameArgument,
+    game: common.GameArgument,
     games: Annotated[
         int | None,
         typer.Option(min=1, help="Number of random games per law; by default as many as have 2,500 positions."),
@@ -71,8 +71,8 @@ def check(
     from plyzero.run.configuration import preset_for, unmet_requirements
     from plyzero.settings import Settings
 
-    spec = find_game(game)
-    other = find_game(against) if against else None
+    spec = common.find_game(game)
+    other = common.find_game(against) if against else None
     extra_laws = [agreement_with(lambda: other.start)] if other else []
     all_laws = [*laws_of(spec.start), *extra_laws]
     names = [law.name for law in all_laws]
@@ -85,7 +85,7 @@ def check(
             raise UserError(f"unknown law {name!r}; the laws are {', '.join(names)}")
     played: dict[str, int] = {}
     sample = Sample(spec.start, extent_of(games))
-    with show_progress("compiling or trying the rules") as show, data_output() as output:
+    with common.show_progress("compiling or trying the rules") as show, common.data_output() as output:
 
         def on_progress(doing: str, number: int) -> None:
             played[doing] = number
@@ -104,7 +104,7 @@ def check(
             print(*(f"warning: {sentence}\n" for sentence in shown), sep="", end="", file=output, flush=True)
 
         find = functools.partial(
-            find_violation, lambda: find_game(game).start, games=games, skip=skipped, extra_laws=extra_laws
+            find_violation, lambda: common.find_game(game).start, games=games, skip=skipped, extra_laws=extra_laws
         )
 
         def is_clean(checked: Game) -> bool:
@@ -218,7 +218,7 @@ def new(
     """Create a project for a game of your own: a folder with rules, tests and, for new rules, a README."""
     from plyzero.check.new_project import make_project
 
-    root = make_project(Path(), name, find_game(original) if original else None)
+    root = make_project(Path(), name, common.find_game(original) if original else None)
     if original:
         print(f"Created {root}. Next: fill in the methods, and compare them with the original: pytest {root}")
         return

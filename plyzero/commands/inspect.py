@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
-from plyzero.commands.common import Json, RunOption, Scratch, data_output, make_console, make_table, show_progress
+from plyzero.commands import common
 from plyzero.errors import FailedError, UserError, plain
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ def list_games() -> None:
     from plyzero.play.bundled_bots import list_cards
     from plyzero.rules.catalog import game_prefixes, installed_games
 
-    table = make_table("game", "description")
+    table = common.make_table("game", "description")
     for name, description in installed_games().items():
         table.add_row(name, description)
-    make_console().print(table)
-    bots = make_table("bundled bot", "levels", "strongest level, 0 Elo = pure MCTS with 200 rollouts")
+    common.make_console().print(table)
+    bots = common.make_table("bundled bot", "levels", "strongest level, 0 Elo = pure MCTS with 200 rollouts")
     for card in list_cards():
         bots.add_row(card.game, f"1 to {len(card.levels)}", str(max(card.levels, key=lambda level: level.elo)))
     print()
-    make_console().print(bots)
+    common.make_console().print(bots)
     print()
     for prefix in game_prefixes():
         _list_games_of(prefix)
@@ -60,15 +60,15 @@ def _list_games_of(prefix: str) -> None:
         return
     if not found:
         return
-    games = make_table(f"game of {source.toolkit}", "parameters and their defaults")
+    games = common.make_table(f"game of {source.toolkit}", "parameters and their defaults")
     for name, defaults in found.items():
         games.add_row(f"{prefix}:{name}", ", ".join(f"{key}={value!r}" for key, value in defaults.items()))
-    make_console().print(games)
+    common.make_console().print(games)
 
 
 def status(
-    run: RunOption,
-    as_json: Json = False,
+    run: common.RunOption,
+    as_json: common.Json = False,
     watch: Annotated[bool, typer.Option("--watch", help="Repeat every two seconds.")] = False,
 ) -> None:
     """Show the state of every process of a run, and which processes wait for others."""
@@ -77,7 +77,7 @@ def status(
     from plyzero.run.view import watch_run
     from plyzero.volume_errors import wait_for
 
-    opened, console = read_run(run), make_console()
+    opened, console = read_run(run), common.make_console()
     view = watch_run(opened)  # a single reading of the heartbeats does not show which processes are alive
     while True:
         look = partial(snapshot, view)
@@ -94,7 +94,7 @@ def status(
         view.refresh()
 
 
-def wait(run: RunOption) -> None:
+def wait(run: common.RunOption) -> None:
     """Wait until the training of a run is over. Exit code 0: its budget is reached; 3: no process runs for 30 s.
 
     A run that is just being created has these 30 s too.
@@ -120,11 +120,11 @@ def wait(run: RunOption) -> None:
 
 
 def health(
-    run: RunOption,
+    run: common.RunOption,
     within: Annotated[
         float, typer.Option(min=1, max=86_400, help="Fail if the process has shown no progress for this many seconds.")
     ] = 15.0,
-    scratch: Scratch = None,
+    scratch: common.Scratch = None,
 ) -> None:
     """Check whether the process of this container is making progress; exit 1 if not. For its health check.
 
@@ -149,7 +149,7 @@ RENAMED: Final = {"first_step": "low", "last_step": "high"}
 """Field of a segment's name -> its key in the JSON of `replay ls`, where they differ."""
 
 
-def replay_ls(run: RunOption, as_json: Json = False) -> None:
+def replay_ls(run: common.RunOption, as_json: common.Json = False) -> None:
     """List the segments of a run."""
     from plyzero.run.directory import read_run
     from plyzero.run.segments import list_segments
@@ -163,14 +163,14 @@ def replay_ls(run: RunOption, as_json: Json = False) -> None:
             segments.append({RENAMED.get(key, key): value for key, value in fields.items()})
         print(json.dumps({"version": 1, "segments": segments, "totals": totals}))
         return
-    table = make_table("writer", "segment", "games", "positions", "full search", "model steps")
+    table = common.make_table("writer", "segment", "games", "positions", "full search", "model steps")
     for name in names:
         steps = "no model" if name.bootstrap else f"{name.first_step} to {name.last_step}"
         writer = f"{name.worker}.{name.incarnation}"
         counts = (name.sequence, name.games, name.positions, name.full)
         table.add_row(writer, *map(str, counts), steps)
     table.add_row("total", str(len(names)), *map(str, totals.values()), "", style="bold")
-    make_console().print(table)
+    common.make_console().print(table)
 
 
 def _in_order(names: Iterable[SegmentName]) -> list[SegmentName]:
@@ -178,25 +178,25 @@ def _in_order(names: Iterable[SegmentName]) -> list[SegmentName]:
 
 
 def replay_verify(
-    run: RunOption,
+    run: common.RunOption,
     rules: Annotated[
         bool, typer.Option("--rules", help="Also replay every sealed game by the game's rules, run as plain Python.")
     ] = False,
-    as_json: Json = False,
+    as_json: common.Json = False,
 ) -> None:
     """Read and check every segment, journal and model of a run; exit 1 if any is damaged."""
     from plyzero.ops.verify import find_faults
     from plyzero.rules.compiled_game import CompiledGame
     from plyzero.run.directory import open_run, read_run
 
-    with data_output():
+    with common.data_output():
         start = open_run(run).game.start if rules else None
     if isinstance(start, CompiledGame):
         start = start.as_plain_python()
 
     intact = 0
     faults: list[str] = []
-    with data_output() as output, show_progress("reading") as report:
+    with common.data_output() as output, common.show_progress("reading") as report:
         for name, fault in find_faults(read_run(run), start):
             report(f"{intact} files ok, {len(faults)} faults; read {plain(name, 80)}")
             if fault is None:
@@ -214,7 +214,7 @@ def replay_verify(
 
 
 def replay_restore(
-    run: RunOption,
+    run: common.RunOption,
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Files in quarantine/; all if none is given.")
     ] = None,
@@ -233,7 +233,7 @@ def replay_restore(
         raise FailedError(f"{files} left in {run}/quarantine")
 
 
-def replay_export(run: RunOption) -> None:
+def replay_export(run: common.RunOption) -> None:
     """Print every recorded game as a JSON line."""
     from plyzero.run.directory import open_run
     from plyzero.run.json_games import games_to_json
@@ -241,7 +241,7 @@ def replay_export(run: RunOption) -> None:
     from plyzero.run.segments import SegmentError, list_segments, read_segment
 
     unread = 0
-    with data_output() as output, show_progress("exporting") as report:
+    with common.data_output() as output, common.show_progress("exporting") as report:
         opened = open_run(run)
         try:
             check_rules(opened)
@@ -349,7 +349,7 @@ def _print_status(console: Console, found: Snapshot, processes: Sequence[Process
             console.print(_learned(trainer))
     for warning in found["warnings"]:
         console.print(printable(f"{warning['who']}: {warning['text']}"), style="bold")
-    table = make_table("process", "heartbeat", "age", "state", "progress")
+    table = common.make_table("process", "heartbeat", "age", "state", "progress")
     for row in _rows(processes):
         table.add_row(*(printable(cell) for cell in row))
     console.print(table)

@@ -13,19 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.text import Text
 
-from plyzero.commands.common import (
-    GameArgument,
-    Json,
-    Options,
-    find_game,
-    in_another_process,
-    make_console,
-    make_table,
-    playing,
-    read_directory,
-    require,
-    show_progress,
-)
+from plyzero.commands import common
 from plyzero.errors import FailedError, plain
 
 if TYPE_CHECKING:
@@ -42,17 +30,17 @@ def doctor(
         typer.Option(
             "--run",
             metavar="DIR",
-            parser=read_directory,
+            parser=common.read_directory,
             help="Also check the volume on which this run directory is or would be.",
         ),
     ] = None,
-    as_json: Json = False,
+    as_json: common.Json = False,
 ) -> None:
     """Check whether plyzero can run on this machine and on a volume; exit 1 if not."""
     from plyzero.ops.doctor import examine
 
     findings = []
-    with show_progress("probing") as report:
+    with common.show_progress("probing") as report:
         for finding in examine(run):
             findings.append(finding)
             report(f"probing, {len(findings)} done, the last: {finding.name}")
@@ -60,10 +48,10 @@ def doctor(
     if as_json:
         print(json.dumps({"version": 1, "findings": [asdict(each) for each in findings], "fit": not failures}))
     else:
-        table = make_table("", "check", "result")
+        table = common.make_table("", "check", "result")
         for each in findings:
             table.add_row(Text(each.verdict, STYLES[each.verdict]), each.name, Text(plain(each.says)))
-        make_console().print(table)
+        common.make_console().print(table)
     if failures:
         raise FailedError(f"cannot run here until these are fixed: {', '.join(failures)}")
     if not as_json:
@@ -74,7 +62,7 @@ def doctor(
 
 
 def bench(
-    game: GameArgument,
+    game: common.GameArgument,
     net: Annotated[
         Path | None, typer.Option(metavar="FILE", help="An ONNX model; by default a network with random weights.")
     ] = None,
@@ -90,8 +78,8 @@ def bench(
     evaluator: Annotated[
         bool, typer.Option("--evaluator", help="Evaluate in another process, as workers do beside a GPU.")
     ] = False,
-    options: Options = None,
-    as_json: Json = False,
+    options: common.Options = None,
+    as_json: common.Json = False,
 ) -> None:
     """Measure the speed of self-play, compared with the network alone.
 
@@ -104,18 +92,20 @@ def bench(
     from plyzero.run.directory import create_run, open_run
     from plyzero.run.models import read_model_file
 
-    if evaluator:
-        require("grpc")
-    found = find_game(game)
+    found = common.find_game(game)
     settings = list(options or ())
     settings += [f"network.blocks={blocks}", f"network.channels={channels}"]
     if no_cache:
         settings.append("selfplay.cache_mb=0")
-    with tempfile.TemporaryDirectory() as directory, show_progress("starting") as report_progress, playing(found):
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        common.show_progress("starting") as report_progress,
+        common.playing(found),
+    ):
         run = create_run(Path(directory) / "run", found, options=settings)
         threads = run.settings.selfplay.threads
         if net is None:
-            content = in_another_process(random_weights, run.root)  # a worker does not load torch
+            content = common.in_another_process(random_weights, run.root)  # a worker does not load torch
             network = Network(content, found, label=f"random weights, {blocks} x {channels}", threads=threads)
         else:
             network = load_network(net, found, threads=threads)
@@ -177,7 +167,7 @@ def default_network(game: GameSpec) -> tuple[str, float] | None:
     with tempfile.TemporaryDirectory() as directory:
         run = create_run(Path(directory) / "run", game)
         try:
-            network = Network(in_another_process(_quantised, run.root), game, label="random weights")
+            network = Network(common.in_another_process(_quantised, run.root), game, label="random weights")
         except UserError:
             return None
     shape = (run.settings.selfplay.parallel_games, *game.start.observation_shape)
@@ -212,13 +202,13 @@ def random_weights(run: Path) -> bytes:
 
 
 def _print(report: dict[str, Any]) -> None:
-    console = make_console()
+    console = common.make_console()
     games = f"{report['parallel_games']} parallel games, batches of {report['batch']}"
     through = ", through an evaluator" if report["evaluator"] else ""
     console.print(f"{report['game']}, {report['network']}{through}, {games}")
     low, _, high = report["share_of_ceiling_quartiles"]
     cpu = report["share_of_ceiling_cpu"]
-    table = make_table("", "", show_header=False)
+    table = common.make_table("", "", show_header=False)
     table.columns[1].justify = "right"
     rows = {
         "network alone, evaluations/s": f"{report['ceiling_per_second']:,.0f}",

@@ -10,15 +10,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from plyzero.commands.common import (
-    Json,
-    Start,
-    find_game,
-    make_console,
-    playing,
-    show_progress,
-    with_groups,
-)
+from plyzero.commands import common
 from plyzero.commands.play import SearchOptions, Thinking
 from plyzero.errors import UserError
 
@@ -34,7 +26,7 @@ OpeningPlies = Annotated[
 ]
 
 
-@with_groups
+@common.with_groups
 def match(
     first: Annotated[
         str,
@@ -58,8 +50,8 @@ def match(
         typer.Option(metavar="FILE", help="Write each finished game into this new file, one JSON line each."),
     ] = None,
     options: SearchOptions = None,
-    as_json: Json = False,
-    start: Start = None,
+    as_json: common.Json = False,
+    start: common.Start = None,
     thinking: Thinking,
 ) -> None:
     """Play a match between two players, and print the score of A with its 95 % interval.
@@ -76,13 +68,13 @@ def match(
 
     if games % 2:
         raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
-    spec = find_game(game, start)
+    spec = common.find_game(game, start)
     rng = np.random.default_rng(seed)
     search = parse_search_options(options or ())
     ended = 0
     limits = thinking.limits(simulations, uses_cores=False)
     one_by_one = bool(limits["clock"] or limits["threads"])
-    with playing(spec):
+    with common.playing(spec):
         player_a, player_b = (find_player(name, spec, rng, search=search, **limits) for name in (first, second))
 
     def show(finished: int, plies: int) -> None:
@@ -96,7 +88,7 @@ def match(
             file.flush()
 
     try:
-        with _new_file(save) as file, show_progress(f"playing {games} games") as report, playing(spec):
+        with _new_file(save) as file, common.show_progress(f"playing {games} games") as report, common.playing(spec):
             result = play_match(
                 player_a,
                 player_b,
@@ -116,7 +108,7 @@ def match(
         about = {"version": 1, "game": spec.identity, "a": player_a.name, "b": player_b.name}
         print(json.dumps(about | result.as_json()))
         return
-    console = make_console()
+    console = common.make_console()
     console.print(f"{spec.name}: {player_a.name} (A) against {player_b.name} (B)")
     console.print(result.report())
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import typer
 
-from plyzero.commands.common import PANEL
+from plyzero.commands import common
 from plyzero.errors import UserError
 from plyzero.extensions import find_extensions, load_extension
 
@@ -33,7 +33,7 @@ def add_commands_of_kits(app: typer.Typer) -> None:
         except UserError as error:
             app.command(name, hidden=True, context_settings=TAKES_ANYTHING)(_refusing(error))
             continue
-        panel = getattr(command, PANEL, OTHERS)
+        panel = getattr(command, common.PANEL, OTHERS)
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, rich_help_panel=panel)
         else:

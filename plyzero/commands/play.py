@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from plyzero.commands.common import (
-    GameArgument,
-    Start,
-    find_game,
-    playing,
-    read_directory,
-    with_groups,
-)
+from plyzero.commands import common
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,7 +19,7 @@ if TYPE_CHECKING:
     from plyzero.rules.catalog import GameSpec
 
 RunToPlay = Annotated[
-    Path | None, typer.Option("--run", metavar="DIR", parser=read_directory, help="Use a model of this run.")
+    Path | None, typer.Option("--run", metavar="DIR", parser=common.read_directory, help="Use a model of this run.")
 ]
 
 Net = Annotated[Path | None, typer.Option("--net", metavar="FILE", help="Use the model in this ONNX file.")]
@@ -87,9 +80,9 @@ SearchOptions = Annotated[
 ]
 
 
-@with_groups
+@common.with_groups
 def play(
-    game: GameArgument,
+    game: common.GameArgument,
     *,
     run: RunToPlay = None,
     net: Net = None,
@@ -101,7 +94,7 @@ def play(
         str | None,
         typer.Option(metavar="PLAYER", help="The opponent: greedy, alphabeta:4, your agent MODULE:CLASS, as in match."),
     ] = None,
-    start: Start = None,
+    start: common.Start = None,
     thinking: Thinking,
 ) -> None:
     """Play in the terminal against the bot of a run, of a file, or the bundled bot; if there is none, pure MCTS."""
@@ -115,7 +108,7 @@ def play(
     from plyzero.play.players import Bot, find_player
     from plyzero.play.session import SIDES, Session
 
-    spec = find_game(game, start)
+    spec = common.find_game(game, start)
     makes_other_bot = any(each is not None for each in (run, net, simulations))
     has_clock = thinking.seconds is not None or thinking.clock is not None
     if level is not None and (makes_other_bot or has_clock):
@@ -134,7 +127,7 @@ def play(
         bot = find_bot(spec, run, net, model, limits)
     person = SIDES.index(side) if side in SIDES else int(np.random.default_rng().integers(2))
     terminal = Terminal(Session(spec, person), bot)
-    with playing(spec, may_print=True):
+    with common.playing(spec, may_print=True):
         terminal.run()
     terminal.warming.join(10 if owns_process else None)
     if terminal.warming.is_alive():  # the thread compiles, and the interpreter would abort if it ended meanwhile

@@ -17,19 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plyzero.commands.common import (
-    BoundedOutput,
-    Budget,
-    Device,
-    LogOptions,
-    RunOption,
-    RunOptions,
-    bound_output_of_c,
-    check_continues,
-    check_new_run,
-    require,
-    with_groups,
-)
+from plyzero.commands import common
 from plyzero.errors import UserError, cut, install_command, plain
 from plyzero.extensions import find_extensions, load_extension
 
@@ -39,29 +27,27 @@ if TYPE_CHECKING:
     from plyzero.trainer.learner import Devices, Learner
 
 
-@with_groups
+@common.with_groups
 def selfplay(
-    run: RunOption,
+    run: common.RunOption,
     *,
     name: Annotated[str | None, typer.Option(help="Name of this worker; default: the host name.")] = None,
     evaluator: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Evaluate with this plyzero evaluator while it answers.")
     ] = None,
-    budget: Budget,
-    new: RunOptions,
-    logs: LogOptions,
+    budget: common.Budget,
+    new: common.RunOptions,
+    logs: common.LogOptions,
 ) -> None:
     """Run a self-play worker for a run until it is stopped or the training is over."""
-    require("onnx", "onnxruntime")
-    if evaluator:
-        require("grpc")
+    common.require("onnx", "onnxruntime")
     opened, stop = begin_role(run, new._replace(options=budget.added_to(new.options)), logs)
     _end_if_done(opened)
     from plyzero.ops.processes import ending_at_once
     from plyzero.selfplay.worker import run_worker
 
     worker = re.sub(r"[^a-z0-9_]", "_", (name or socket.gethostname()).lower())[:32]
-    with redirect_stdout(BoundedOutput(sys.stdout)), ExitStack() as starting:
+    with redirect_stdout(common.BoundedOutput(sys.stdout)), ExitStack() as starting:
         starting.enter_context(ending_at_once(stop, code=logs.stopped_code))
         with closing(_connect(evaluator, opened)) if evaluator else nullcontext() as remote:
             run_worker(opened, name=worker, stop=stop, evaluator=remote, on_ready=starting.close)
@@ -77,23 +63,23 @@ def _connect(evaluator: str, run: Run) -> RemoteEvaluator:
     return connect(evaluator, run)
 
 
-@with_groups
+@common.with_groups
 def trainer(
-    run: RunOption,
+    run: common.RunOption,
     *,
-    device: Device = "auto",
+    device: common.Device = "auto",
     devices: Annotated[
         int, typer.Option(min=1, max=64, help="Number of GPUs of this machine that train together.")
     ] = 1,
     reproducible: Annotated[
         bool, typer.Option(help="Play the games too, in turns: the same seed makes the same games and weights.")
     ] = False,
-    budget: Budget,
-    new: RunOptions,
-    logs: LogOptions,
+    budget: common.Budget,
+    new: common.RunOptions,
+    logs: common.LogOptions,
 ) -> None:
     """Run the trainer of a run, which trains on its games and publishes models, until it is stopped or over."""
-    require("torch", "onnx", "onnxruntime")
+    common.require("torch", "onnx", "onnxruntime")
     opened, stop = begin_role(run, new._replace(options=budget.added_to(new.options)), logs, is_trainer=True)
     _end_if_done(opened)
     from plyzero.ops.processes import ending_at_once
@@ -179,10 +165,10 @@ def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None
         trainer.end()
 
 
-@with_groups
-def rate(run: RunOption, *, new: RunOptions, logs: LogOptions) -> None:
+@common.with_groups
+def rate(run: common.RunOption, *, new: common.RunOptions, logs: common.LogOptions) -> None:
     """Measure the newest models of a run against the opponents of its ratings, as `train` does, until it is over."""
-    require("onnx", "onnxruntime")
+    common.require("onnx", "onnxruntime")
     opened, stop = begin_role(run, new, logs)
     from plyzero.ops.rating import run_rater
 
@@ -203,7 +189,7 @@ def _end_if_done(run: Run) -> None:
         raise typer.Exit
 
 
-def end_role(run: Run, stop: threading.Event, logs: LogOptions) -> None:
+def end_role(run: Run, stop: threading.Event, logs: common.LogOptions) -> None:
     """End this command with the exit code of a process that was stopped, if it was and the run is not over."""
     from plyzero.run.budget import read_done
 
@@ -212,7 +198,7 @@ def end_role(run: Run, stop: threading.Event, logs: LogOptions) -> None:
 
 
 def begin_role(
-    run: Path, new: RunOptions, logs: LogOptions, *, is_trainer: bool = False
+    run: Path, new: common.RunOptions, logs: common.LogOptions, *, is_trainer: bool = False
 ) -> tuple[Run, threading.Event]:
     """Return the run and the event that stops the process; signals are caught before the slow imports."""
     from plyzero.ops.processes import ending_at_once, on_end_of_pipe, stop_on_signals
@@ -229,15 +215,15 @@ def begin_role(
     set_up_logging(logs.log_format)
     with ending_at_once(stop, code=logs.stopped_code):
         if is_trainer:
-            wait_for(lambda: check_continues(run, new.options), str(run))
-        opened = wait_for(lambda: new.open(run, partial(check_new_run, trainer=is_trainer)), str(run))
+            wait_for(lambda: common.check_continues(run, new.options), str(run))
+        opened = wait_for(lambda: new.open(run, partial(common.check_new_run, trainer=is_trainer)), str(run))
         check_rules(opened)
         changes = wait_for(lambda: describe_changed_settings(opened), str(run))
         lines = wait_for(lambda: summarize_files(opened), str(run))
     for line in filter(None, [*lines, changes]):
         logging.getLogger(__name__).info("%s", line)
     if not opened.game.is_included:
-        bound_output_of_c()
+        common.bound_output_of_c()
     return opened, stop
 
 

@@ -9,7 +9,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plyzero.commands.common import make_console, make_table, show_progress
+from plyzero.commands import common
 from plyzero.files import read_file, write_file
 from plyzero.lines import MAX_LINE, parse_object
 from plyzero.play.found_moves import is_hopeless, move_infos, root_info
@@ -54,7 +54,7 @@ class Terminal:
         self.shows_searches = False
         self.offers_to_resign = False
         self.warming = Thread(self.warm_up, name="warm-up")
-        self.console = make_console()
+        self.console = common.make_console()
         self.commands: dict[str, Callable[[str], None]] = {
             "": lambda _: self.say(HELP),
             "help": lambda _: self.say(HELP),
@@ -170,7 +170,7 @@ class Terminal:
     def search(self, position: Game, bot: Bot) -> SearchResult:
         """Return the bot's search result for `position`; show the progress of the search meanwhile."""
         doing = "searching as plain Python" if is_plain_python() else "searching"
-        with show_progress(doing) as report:
+        with common.show_progress(doing) as report:
 
             def show(slots: SearchSlots) -> None:
                 best = position.action_name(slots.result(0).best_action())
@@ -180,7 +180,7 @@ class Terminal:
 
     def show_search(self, position: Game, result: SearchResult) -> None:
         """Print a table of the best moves of a search."""
-        table = make_table("move", "visits", "win rate", "prior", "principal variation")
+        table = common.make_table("move", "visits", "win rate", "prior", "principal variation")
         for info in move_infos(position, result)[:5]:
             winrate = "" if info["winrate"] is None else f"{info['winrate']:.0%}"
             table.add_row(info["move"], str(info["visits"]), winrate, f"{info['prior']:.0%}", " ".join(info["pv"][:8]))

@@ -14,23 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Self
 import typer
 from rich.text import Text
 
-from plyzero.commands.common import (
-    Budget,
-    Device,
-    GameArgument,
-    Options,
-    Preset,
-    RunOption,
-    Scratch,
-    Seed,
-    check_continues,
-    check_new_run,
-    find_game,
-    make_console,
-    read_directory,
-    require,
-    with_groups,
-)
+from plyzero.commands import common
 from plyzero.errors import UserError, plain
 from plyzero.threads import repeating
 
@@ -41,15 +25,15 @@ QUIET_SECONDS: Final = 10.0
 """Longest time without a line where `train` does not write to a terminal, in seconds."""
 
 
-@with_groups
+@common.with_groups
 def train(
-    game: GameArgument,
-    run: RunOption,
+    game: common.GameArgument,
+    run: common.RunOption,
     *,
     workers: Annotated[
         int | None, typer.Option(min=1, max=1024, help="Number of self-play processes; default: one per core.")
     ] = None,
-    budget: Budget,
+    budget: common.Budget,
     reproducible: Annotated[
         bool,
         typer.Option(help="Play and train in turns in one process: the same seed makes the same games and weights."),
@@ -58,17 +42,17 @@ def train(
         bool,
         typer.Option("--sync", help="Workers and trainer take turns, to compare; same as selfplay.when_ahead=turns."),
     ] = False,
-    preset: Preset = None,
-    seed: Seed = None,
-    device: Device = "auto",
-    scratch: Scratch = None,
-    options: Options = None,
+    preset: common.Preset = None,
+    seed: common.Seed = None,
+    device: common.Device = "auto",
+    scratch: common.Scratch = None,
+    options: common.Options = None,
 ) -> None:
     """Train GAME on this machine, until Ctrl-C or a budget ends it. The same command continues what was stopped."""
     from plyzero.machine import usable_cores
     from plyzero.ops.processes import interrupt_on_signals
 
-    require("torch", "onnx", "onnxruntime")
+    common.require("torch", "onnx", "onnxruntime")
     if reproducible and budget.until:
         raise UserError("expected --steps, --games or --positions with --reproducible: ratings depend on time")
     options = budget.added_to(options)
@@ -87,15 +71,15 @@ def train(
         from plyzero.run.replay import check_rules
 
         check_scratch(run, scratch)
-        check_continues(run, options)
+        common.check_continues(run, options)
         if reproducible:
             workers = 0
         elif workers is None:
             workers = usable_cores()
-        check = partial(check_new_run, workers=workers, trainer=True)
+        check = partial(common.check_new_run, workers=workers, trainer=True)
         try:
             opened = open_or_create_run(
-                run, find_game(game), preset=preset, seed=seed, options=options, scratch=scratch, check=check
+                run, common.find_game(game), preset=preset, seed=seed, options=options, scratch=scratch, check=check
             )
         except Exception:
             if stop.is_set():  # an import that is interrupted may fail with any error
@@ -143,7 +127,7 @@ class _Screen:
     """The output of `train`: lines, and the current activity as a status line or as a line every QUIET_SECONDS."""
 
     def __init__(self) -> None:
-        self._console = make_console()
+        self._console = common.make_console()
         self._status = self._console.status("")
         self._doing, self._printed = "", time.monotonic()
         self._was_interrupted_again = False
@@ -184,28 +168,28 @@ BEGINS_WITH_MODEL: Final = ("selfplay.bootstrap_positions=512",)
 
 
 def init(
-    game: GameArgument,
-    run: RunOption,
+    game: common.GameArgument,
+    run: common.RunOption,
     source: Annotated[
         Path | None,
         typer.Option(
             "--from",
             metavar="BOT.onnx|DIR",
-            parser=read_directory,
+            parser=common.read_directory,
             help="Begin with this bot, made by plyzero imitate, with the sealed games of this run, or, if it is one of "
             "another size of the board, with its newest model.",
         ),
     ] = None,
-    preset: Preset = None,
-    seed: Seed = None,
-    options: Options = None,
+    preset: common.Preset = None,
+    seed: common.Seed = None,
+    options: common.Options = None,
 ) -> None:
     """Create a run directory and write all its settings to run.toml."""
     from plyzero.run.directory import open_run, plan_run, read_run, write_run
     from plyzero.run.replay import copy_games
 
     begins = ""
-    spec = find_game(game)
+    spec = common.find_game(game)
     try:
         is_run = source is not None and (source / "run.toml").exists()
         has_games = source is not None and is_run and read_run(source).game_name == spec.name
@@ -213,7 +197,7 @@ def init(
         if source is not None and not has_games:
             options = [*BEGINS_WITH_MODEL, *options]
         planned = plan_run(run, spec, preset=preset or "quick", seed=seed or 0, options=options)
-        check_new_run(planned)
+        common.check_new_run(planned)
         if source is not None and has_games:
             begins = f"; it begins with {copy_games(open_run(source, game=planned.game), planned)} games of {source}"
         elif source is not None:

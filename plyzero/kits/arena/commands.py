@@ -10,18 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plyzero.commands.common import (
-    GameArgument,
-    Json,
-    find_game,
-    in_panel,
-    make_console,
-    make_table,
-    playing,
-    read_directory,
-    show_progress,
-    with_groups,
-)
+from plyzero.commands import common
 from plyzero.commands.match import OpeningPlies, PlayersSimulations
 from plyzero.commands.play import SearchOptions, Thinking
 from plyzero.errors import FailedError, UserError
@@ -32,10 +21,10 @@ if TYPE_CHECKING:
     from plyzero.kits.arena.pair_player import Processes
 
 
-@in_panel("Play")
-@with_groups
+@common.in_panel("Play")
+@common.with_groups
 def ladder(
-    game: GameArgument,
+    game: common.GameArgument,
     *,
     out: Annotated[
         Path | None,
@@ -43,7 +32,9 @@ def ladder(
     ] = None,
     run: Annotated[
         Path | None,
-        typer.Option("--run", metavar="RUN", parser=read_directory, help="Rate the models of this run as they come."),
+        typer.Option(
+            "--run", metavar="RUN", parser=common.read_directory, help="Rate the models of this run as they come."
+        ),
     ] = None,
     every: Annotated[
         int, typer.Option(min=1, max=2**31, help="With --run: least number of steps between two models.")
@@ -76,7 +67,7 @@ def ladder(
         Path | None, typer.Option(metavar="FILE", help="Also plot the ratings, as .png, .svg or .pdf.")
     ] = None,
     options: SearchOptions = None,
-    as_json: Json = False,
+    as_json: common.Json = False,
     thinking: Thinking,
 ) -> None:
     """Play a tournament between several players, and rate them with 95 % intervals.
@@ -97,7 +88,7 @@ def ladder(
         raise UserError(f"expected an even number of --games, since each opening is played twice, got {games}")
     if plot is not None:
         check_picture(plot)
-    spec, limits = find_game(game), thinking.limits(simulations, uses_cores=False)
+    spec, limits = common.find_game(game), thinking.limits(simulations, uses_cores=False)
     limits["search"] = parse_search_options(options or ())
     directory = out or (run / LADDER if run else None)
     if directory is None:
@@ -106,7 +97,7 @@ def ladder(
     opponents_of_run = ["random", "mcts:50", "mcts:200"]
     names = [*(players or ()), *(more_players or ())] or (opponents_of_run if run else [])
     checkpoints: Checkpoints | None = None
-    with playing(spec):
+    with common.playing(spec):
         fixed = find_entrants(names, spec, **limits)
         if run is not None:
             opened = open_run(run, game=spec)
@@ -140,19 +131,19 @@ def _play(found: Ladder, workers: Processes, limits: Limits, has_new: Callable[[
     """Play until the limits are reached and return the table; return None once there are new players."""
     try:
         text = "playing the first games; the search is compiled first after an installation or update"
-        with show_progress(text) as report, playing(found.game), workers:
+        with common.show_progress(text) as report, common.playing(found.game), workers:
             while found.play_round(workers.play, limits, on_progress=report):
                 if has_new():
                     return None
     finally:
         found.write_table()
-    with show_progress("checking the intervals by bootstrap"):
+    with common.show_progress("checking the intervals by bootstrap"):
         return found.write_table(check=True)
 
 
 def _wait(checkpoints: Checkpoints) -> bool:
     """Wait for a new model; return False if the run has ended without one."""
-    with show_progress(checkpoints.waiting):
+    with common.show_progress(checkpoints.waiting):
         while not checkpoints.add_new():
             if not checkpoints.more_may_come():
                 return checkpoints.add_new()
@@ -164,10 +155,12 @@ def _print(table: Table, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(table))
         return
-    console = make_console()
+    console = common.make_console()
     console.print(f"{table['game']}: {table['games']} games; 0 Elo is {table['anchor']}\n")
     has_points = any(each.get("points") is not None for each in table["players"])
-    ratings = make_table("player", "Elo", "95 %", "games", "score", *(["points"] if has_points else []), "forfeits")
+    ratings = common.make_table(
+        "player", "Elo", "95 %", "games", "score", *(["points"] if has_points else []), "forfeits"
+    )
     for each in sorted(table["players"], key=lambda each: -each["elo"]):
         score = "" if each["score"] is None else f"{each['score']:.1%}"
         interval = f"{each['low']:+.0f} to {each['high']:+.0f}" if each["high"] > each["low"] else ""
@@ -187,7 +180,7 @@ def _print(table: Table, *, as_json: bool) -> None:
     if ratios:
         console.print(f"Resampling the openings gives intervals {min(ratios):.2f} to {max(ratios):.2f} times as wide.")
     console.print()
-    pairs = make_table("pair", "", "games", "score", "expected", "z", "")
+    pairs = common.make_table("pair", "", "games", "score", "expected", "z", "")
     for pair in sorted(table["pairs"], key=lambda pair: -abs(pair["z"])):
         score, expected = (f"{pair[key] / pair['games']:.1%}" for key in ("points", "expected"))
         mark = "misfit" if pair["misfit"] else ""
@@ -202,7 +195,7 @@ X_NAMES: Final = ("step", "games", "time", "seconds")
 """Default horizontal axis: the first of these columns that all files have."""
 
 
-@in_panel("Inspect")
+@common.in_panel("Inspect")
 def plot(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="CSV files with a header, or JSON lines; one curve each.")

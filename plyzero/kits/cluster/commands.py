@@ -7,26 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from plyzero.commands.common import (
-    Budget,
-    Device,
-    LogOptions,
-    RunOption,
-    RunOptions,
-    check_continues,
-    check_new_run,
-    in_panel,
-    require,
-    with_groups,
-)
+from plyzero.commands import common
 from plyzero.commands.roles import begin_role, end_role
 from plyzero.errors import UserError
 
 
-@in_panel("Train")
-@with_groups
+@common.in_panel("Train")
+@common.with_groups
 def evaluator(
-    run: RunOption,
+    run: common.RunOption,
     *,
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 = all of this machine's.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 = any that is free.")] = 8001,
@@ -41,11 +30,11 @@ def evaluator(
         float, typer.Option(min=0, max=1000, help="Longest time that a batch waits for more positions, in ms.")
     ] = 0.0,
     threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads for inference on the CPU.")] = 1,
-    new: RunOptions,
-    logs: LogOptions,
+    new: common.RunOptions,
+    logs: common.LogOptions,
 ) -> None:
     """Evaluate positions for the self-play workers of a run, with its newest model, until it is stopped or over."""
-    require("onnx", "onnxruntime", "grpc")
+    common.require("onnx", "onnxruntime", "grpc")
     opened, stop = begin_role(run, new, logs)
     from plyzero.kits.cluster.evaluation_server import run_evaluator
     from plyzero.kits.cluster.model_repository import keep_repository
@@ -58,13 +47,13 @@ def evaluator(
     end_role(opened, stop, logs)
 
 
-ray = in_panel("Train")(typer.Typer(help="Train on a Ray cluster.", no_args_is_help=True))
+ray = common.in_panel("Train")(typer.Typer(help="Train on a Ray cluster.", no_args_is_help=True))
 
 
 @ray.command("up")
-@with_groups
+@common.with_groups
 def ray_up(
-    run: RunOption,
+    run: common.RunOption,
     *,
     workers: Annotated[int, typer.Option(min=0, max=10_000, help="Number of self-play processes.")] = 1,
     trainer: Annotated[bool, typer.Option("--trainer", help="Also run the trainer.")] = False,
@@ -73,13 +62,13 @@ def ray_up(
         str | None,
         typer.Option(help="A Ray cluster, HOST:PORT, or auto; default: one that is started on this machine."),
     ] = None,
-    device: Device = "auto",
+    device: common.Device = "auto",
     devices: Annotated[int, typer.Option(min=1, max=64, help="Number of GPUs with which the trainer trains.")] = 1,
-    budget: Budget,
-    new: RunOptions,
+    budget: common.Budget,
+    new: common.RunOptions,
 ) -> None:
     """Run workers, and a trainer, on a Ray cluster until Ctrl-C or the end of the training; start those that die."""
-    require("ray", "onnx", "onnxruntime")
+    common.require("ray", "onnx", "onnxruntime")
     if not workers and not trainer:
         raise UserError("expected --workers N with at least one worker, or --trainer")
     if devices > 1 and device == "auto":
@@ -90,18 +79,18 @@ def ray_up(
 
     options = budget.added_to(new.options)
     check_scratch(run, new.scratch)
-    check_continues(run, options)
+    common.check_continues(run, options)
     scratch = new.scratch and new.scratch.absolute()
-    opened = new._replace(options=options, scratch=scratch).open(run.absolute(), check_new_run)
-    common = ["--run", str(opened.root)]
+    opened = new._replace(options=options, scratch=scratch).open(run.absolute(), common.check_new_run)
+    shared = ["--run", str(opened.root)]
     for option in options:
-        common += ["-o", option]
+        shared += ["-o", option]
     if opened.scratch:
-        common += ["--scratch", str(opened.scratch)]
-    roles = [Role(f"w{each}", ["selfplay", *common, "--name", f"w{each}"]) for each in range(workers)]
+        shared += ["--scratch", str(opened.scratch)]
+    roles = [Role(f"w{each}", ["selfplay", *shared, "--name", f"w{each}"]) for each in range(workers)]
     if rater:
-        roles.append(Role("rater", ["rate", *common]))
+        roles.append(Role("rater", ["rate", *shared]))
     if trainer:
-        arguments = ["trainer", *common, "--device", device, "--devices", str(devices)]
+        arguments = ["trainer", *shared, "--device", device, "--devices", str(devices)]
         roles.append(Role("trainer", arguments, gpus=devices if device == "cuda" else 0))
     keep_running(opened, roles, address=address, on_line=lambda line: print(line, flush=True))

@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from plyzero.commands.common import (
-    GameArgument,
-    Start,
-    data_output,
-    find_game,
-    in_panel,
-    playing,
-    show_progress,
-    with_groups,
-)
+from plyzero.commands import common
 from plyzero.commands.play import Model, Net, RunToPlay, SearchOptions, Simulations, Thinking, find_bot
 from plyzero.errors import UserError
 from plyzero.lines import ArrivingLines, bounded_lines
@@ -25,10 +16,10 @@ if TYPE_CHECKING:
     from plyzero.play.player import Player
 
 
-@in_panel("Play")
-@with_groups
+@common.in_panel("Play")
+@common.with_groups
 def gtp(
-    game: GameArgument,
+    game: common.GameArgument,
     *,
     run: RunToPlay = None,
     net: Net = None,
@@ -40,14 +31,14 @@ def gtp(
         Literal["names", "points"],
         typer.Option(help="Form of moves: names, as the game prints them, or points, such as D4."),
     ] = "names",
-    start: Start = None,
+    start: common.Start = None,
     thinking: Thinking,
     resign: Annotated[
         float, typer.Option(min=0, max=1, metavar="X", help="A bot resigns when it expects to score less, from 0 to 1.")
     ] = 0.0,
 ) -> None:
     """Speak the Go Text Protocol (GTP 2) on standard input and output, for Sabaki, GoGui and other controllers."""
-    with data_output() as output:
+    with common.data_output() as output:
         import numpy as np
 
         from plyzero.kits.engines.engine import Engine, is_quit
@@ -56,7 +47,7 @@ def gtp(
 
         if player is not None and (run is not None or net is not None):
             raise UserError("expected one of --run, --net and --player, got several")
-        spec = find_game(game, start)
+        spec = common.find_game(game, start)
         limits = thinking.limits(simulations)
         chosen: Player
         if player is None:
@@ -80,15 +71,15 @@ def gtp(
             write(engine.answer(line))
 
 
-@in_panel("Play")
+@common.in_panel("Play")
 def analyze(
-    game: GameArgument,
+    game: common.GameArgument,
     run: RunToPlay = None,
     net: Net = None,
     model: Model = "newest",
     simulations: Simulations = None,
     options: SearchOptions = None,
-    start: Start = None,
+    start: common.Start = None,
 ) -> None:
     """Analyze positions: one JSON line in, such as {"id": 1, "moves": ["4", "4"]}, one JSON line out, in order."""
     from plyzero.kits.engines.analysis import answer_queries
@@ -97,10 +88,10 @@ def analyze(
     def note(text: str) -> None:
         print(f"plyzero: {text}", file=sys.stderr)
 
-    spec = find_game(game, start)
+    spec = common.find_game(game, start)
     changes = parse_search_options(options or ())
     limits = Thinking(None, None, None).limits(simulations, uses_cores=False)
-    with playing(spec) as output, show_progress("") as report:
+    with common.playing(spec) as output, common.show_progress("") as report:
         bot = find_bot(spec, run, net, model, limits)
         bot.settings = change_search(bot.settings, changes)
         answer_queries(spec, bot, bounded_lines(sys.stdin), output, on_progress=report, on_note=note)

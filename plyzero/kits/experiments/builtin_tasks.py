@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from plyzero.commands.common import require
+from plyzero.commands import common
 from plyzero.errors import UserError, nearest, shown
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def check_tasks(plan: Plan) -> None:
     """Raise UserError if a built-in task of a plan lacks a package, or has parameters that it would refuse."""
     checked = set()
     for name, options in _builtin(plan):
-        require(*PACKAGES.get(name, ()))
+        common.require(*PACKAGES.get(name, ()))
         arguments = parse_arguments(name, options)
         key = json.dumps({key: value for key, value in arguments.items() if key not in ("seed", "previous")})
         check = getattr(_module(name), f"check_{name}", None)

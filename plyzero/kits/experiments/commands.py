@@ -15,17 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
 
-from plyzero.commands.common import (
-    LINE_SECONDS,
-    Json,
-    find_game,
-    in_panel,
-    make_console,
-    make_table,
-    playing,
-    require,
-    show_progress,
-)
+from plyzero.commands import common
 from plyzero.errors import FailedError, UserError, plain
 from plyzero.kits.experiments.builtin_tasks import check_tasks, find_task, parse_arguments
 
@@ -53,7 +43,7 @@ Parameters = Annotated[
 
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The experiment's directory.")]
 
-experiment = in_panel("Train")(
+experiment = common.in_panel("Train")(
     typer.Typer(help="Compare many runs: train, evaluate, plot and average.", no_args_is_help=True)
 )
 
@@ -105,7 +95,7 @@ def ls(
     directory: Annotated[
         Path | None, typer.Argument(metavar="[DIR]", help="An experiment; without one: the shipped experiments.")
     ] = None,
-    as_json: Json = False,
+    as_json: common.Json = False,
 ) -> None:
     """List the tasks of an experiment: what is there, what is missing, what failed and why."""
     from plyzero.kits.experiments.definition import read_definition, shipped, text_of
@@ -118,10 +108,10 @@ def ls(
             return
         for name, each in found.items():
             print(f"{name}: {each.description}")
-            table = make_table("  parameter", "default")
+            table = common.make_table("  parameter", "default")
             for key, value in each.parameters.items():
                 table.add_row(f"  {key}", text_of(value))
-            make_console().print(table)
+            common.make_console().print(table)
             print()
         return
     manifest = read_manifest(directory)
@@ -131,10 +121,10 @@ def ls(
     if as_json:
         print(json.dumps({"version": 1, "name": manifest["name"], "parameters": manifest["parameters"], "tasks": rows}))
         return
-    console = make_console()
+    console = common.make_console()
     given = {name: text_of(value) for name, value in manifest["parameters"].items()}
     console.print(f"{manifest['name']}: {', '.join(f'{name}={text}' for name, text in given.items() if text)}\n")
-    table = make_table("task", "state", "seconds", "output", "")
+    table = common.make_table("task", "state", "seconds", "output", "")
     for row in rows:
         seconds = "" if row["seconds"] is None else f"{row['seconds']:.0f}"
         output = row["out"] if row["exists"] else "missing"
@@ -158,9 +148,9 @@ def task(
     arguments = parse_arguments(name, parameters or ())
     if WATCH in os.environ:
         on_end_of_pipe(int(os.environ[WATCH]), lambda: os.killpg(0, signal.SIGKILL))  # with all that the task began
-    with show_progress(f"{name} begins") as report:
+    with common.show_progress(f"{name} begins") as report:
         game = load_game(arguments["game"]) if "game" in arguments else None
-        with playing(game, may_print=True) if game else nullcontext():
+        with common.playing(game, may_print=True) if game else nullcontext():
             function(inputs, out, report=report, **arguments)
     print(f"{name} has written {out}")
 
@@ -174,7 +164,7 @@ def argo(
     name: Annotated[str | None, typer.Option(help="Name of the template, and directory on the claim.")] = None,
 ) -> None:
     """Print an experiment as an Argo WorkflowTemplate, whose tasks are the same commands."""
-    require("hera")
+    common.require("hera")
     from plyzero.kits.experiments.argo import workflow_template
 
     definition, values = _experiment(what, parameters)
@@ -206,13 +196,13 @@ def _experiment(what: str, parameters: list[str] | None) -> tuple[Definition, di
     elif what in files:
         path = files[what]
     else:
-        find_game(what)
+        common.find_game(what)
         path = files[DEFAULT]
         options.insert(0, f"game={what}")
     definition = read_definition(path)
     values = parse_parameters(definition, options)
     if isinstance(game := values.get("game"), str):
-        find_game(game)
+        common.find_game(game)
     return definition, values
 
 
@@ -299,10 +289,10 @@ class TaskProgress:
         self._plan = plan
         self._directory = directory
         self._stop = stop
-        self._console = make_console(stderr=True)
+        self._console = common.make_console(stderr=True)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._records: Mapping[str, Record] = {}
-        self._interval = 0.5 if self._console.is_terminal else LINE_SECONDS
+        self._interval = 0.5 if self._console.is_terminal else common.LINE_SECONDS
         self._next = time.monotonic() + self._interval
         self._was_stopping = False
         self.started = False
@@ -356,7 +346,7 @@ class TaskProgress:
         for each in self._plan.tasks:
             states[each.name] = self._records[each.name].state if each.name in self._records else ""
         done = sum(state in ("done", "skipped") for state in states.values())
-        table = make_table("task", "state", "time", "last line", title=f"{done} of {len(states)} tasks ended")
+        table = common.make_table("task", "state", "time", "last line", title=f"{done} of {len(states)} tasks ended")
         waiting = [name for name, state in states.items() if not state]
         for name, state in states.items():
             if state and state not in ("done", "skipped"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plyzero.commands.common import Device, GameArgument, find_game, in_panel, playing, show_progress
+from plyzero.commands import common
 from plyzero.errors import UserError, plain
 from plyzero.lines import bounded_lines
 from plyzero.volume_errors import explain
@@ -25,9 +25,9 @@ MAX_FAULTS: Final = 5
 """Largest number of faults in the error message."""
 
 
-@in_panel("Train")
+@common.in_panel("Train")
 def imitate(
-    game: GameArgument,
+    game: common.GameArgument,
     games: Annotated[
         Path, typer.Argument(metavar="GAMES.jsonl", help="One game a line, as plyzero replay export prints them.")
     ],
@@ -46,10 +46,10 @@ def imitate(
     ] = None,
     preset: Annotated[str, typer.Option(help="The settings to begin with: quick, standard or gpu.")] = "quick",
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Random seed.")] = 0,
-    device: Device = "auto",
+    device: common.Device = "auto",
 ) -> None:
     """Train a network on the moves and results of recorded games of GAME, and write it as a bot."""
-    spec = find_game(game)
+    spec = common.find_game(game)
     bot, options = _split(outputs)
     path = bot.absolute()  # rules may leave the current directory
     from plyzero.kits.imitation.learning import HELD_OUT, TARGETS, Imitation, Progress
@@ -58,7 +58,7 @@ def imitate(
 
     settings = resolve(preset=preset_for(preset, spec.start), environment=os.environ, options=[TARGETS, *options])
     imitation = Imitation(spec, settings, seed=seed, device=device)
-    with show_progress("reading games") as report, playing(spec):
+    with common.show_progress("reading games") as report, common.playing(spec):
         faults = _read(games, spec, imitation.add, report)
     if faults and not skip_bad:
         raise UserError(_describe(games, spec, faults, games=imitation.games))

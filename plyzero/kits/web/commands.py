@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plyzero.commands.common import (
-    RunOption,
-    Start,
-    data_output,
-    find_game,
-    in_panel,
-    playing,
-    show_progress,
-    with_groups,
-)
+from plyzero.commands import common
 from plyzero.commands.play import Net, RunToPlay, Thinking
 from plyzero.errors import UserError, shown
 
@@ -24,8 +15,8 @@ if TYPE_CHECKING:
     from socket import socket
 
 
-@in_panel("Play")
-@with_groups
+@common.in_panel("Play")
+@common.with_groups
 def serve(
     game: Annotated[
         str | None,
@@ -44,7 +35,7 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME", help="A name under which people reach this machine; may be repeated."),
     ] = None,
-    start: Start = None,
+    start: common.Start = None,
     thinking: Thinking,
 ) -> None:
     """Serve a web page to play GAME, to analyse and review it, and with --run to watch the run; or of all games."""
@@ -62,19 +53,19 @@ def serve(
     if game is None:
         if net is not None or against is not None or start is not None:
             raise UserError("--net, --against and --start need a game: plyzero serve GAME ...")
-        with data_output() as output, listen(host, port) as listening:
+        with common.data_output() as output, listen(host, port) as listening:
             address = _address(host, listening)
             print(f"All games on {address} ; Ctrl-C ends the server.", file=output, flush=True)
             serve_forever(make_home(Path(), allowed_hosts=allow_host or ()), listening)
         return
-    spec, whole = find_game(game, start), find_game(game)
+    spec, whole = common.find_game(game, start), common.find_game(game)
     if net is not None and not net.is_file():
         raise UserError(f"{net} is not a file; expected --net FILE with an ONNX model, or --run DIR")
     limits = thinking.limits(None)
     if limits["clock"] and limits["clock"].seconds() > MAX_SECONDS:
         raise UserError(f"expected at most {MAX_SECONDS:g} s a move on the page, got {limits['clock'].seconds():g} s")
     listening = listen(host, port)
-    with playing(spec) as output, listening:
+    with common.playing(spec) as output, listening:
         opened = open_run(run, game=whole) if run and (run / "run.toml").exists() else run
         opponents = Opponents(
             spec, run=run, net=net, others=against or (), clock=limits["clock"], threads=limits["threads"]
@@ -95,9 +86,9 @@ def _address(host: str, listening: socket) -> str:
     return f"http://{name}:{listening.getsockname()[1]}/"
 
 
-@in_panel("Inspect")
+@common.in_panel("Inspect")
 def report(
-    run: RunOption,
+    run: common.RunOption,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The HTML file, which is replaced.")],
 ) -> None:
     """Write the dashboard of a run as one HTML file, which any browser opens without a server or a network."""
@@ -108,7 +99,7 @@ def report(
     opened = read_run(run)
     if output.is_dir() or not output.parent.is_dir():
         raise UserError(f"expected -o FILE in a directory that exists, such as report.html, got {shown(str(output))}")
-    with show_progress("reading the run"):
+    with common.show_progress("reading the run"):
         page = make_report(opened)
     write_file(output, page.encode(), replace=True)
     print(f"{output}: {len(page) / 1000:.0f} kB")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plyzero.commands.common import GameArgument, find_game, in_panel, playing, show_progress
+from plyzero.commands import common
 from plyzero.errors import UserError, shown
 from plyzero.lines import bounded_lines
 
@@ -31,9 +31,9 @@ SIZE: Final = 360
 """Default of --size."""
 
 
-@in_panel("Play")
+@common.in_panel("Play")
 def render(
-    game: GameArgument,
+    game: common.GameArgument,
     games: Annotated[
         str | None,
         typer.Argument(metavar="[GAMES]", help="A file of plyzero replay export, or a saved game; - = standard input."),
@@ -70,8 +70,8 @@ def render(
         raise UserError('expected a file GAMES or --moves, such as --moves "4 4 3"')
     if games is not None and moves is not None:
         raise UserError('expected a file GAMES or --moves, such as --moves "4 4 3", got both')
-    spec = find_game(game)
-    with playing(spec):
+    spec = common.find_game(game)
+    with common.playing(spec):
         record = _read(spec, games, chosen, moves)
         content, about = _make(record, spec, kind, ply, seconds or SECONDS, size or SIZE)
     from plyzero.files import write_file
@@ -111,7 +111,7 @@ def _make(
 ) -> tuple[bytes, str]:
     from plyzero.kits.engines.game_record import frame_svg, frames_of, result_of
 
-    with show_progress("drawing") as report:
+    with common.show_progress("drawing") as report:
         frames = frames_of(record)
         last = len(frames) - 1
         if ply is not None and ply > last:

@@ -47,7 +47,7 @@ def test_without_ray_the_command_says_what_to_install(tmp_path: Path):
 def test_what_cannot_run_is_refused_before_ray_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], sentence: str
 ):
-    monkeypatch.setattr("plyzero.kits.cluster.commands.require", lambda *packages: None)
+    monkeypatch.setattr("plyzero.commands.common.require", lambda *packages: None)
     said = refused("ray", "up", "--run", str(tmp_path / "r"), *options)
     assert said.startswith(f"plyzero: {sentence.replace('R is', f'{tmp_path}/r is')}")
 
