@@ -133,6 +133,10 @@ class SelfplaySettings(SettingsSection):
     bootstrap_positions: int = Field(4096, ge=1)
     """Full-search positions that all workers together generate before the first model exists; then they wait for it."""
 
+    bootstrap_seconds: float = Field(20.0, gt=0)
+    """Where games are slow, fewer positions are waited for: a quarter of them this many seconds after the first game, a
+    ninth after twice the time."""
+
     when_ahead: Literal["keep", "throttle", "turns"] = "keep"
     """What workers do while the trainer has enough positions to train on: keep = continue to play, throttle = wait,
     unless the trainer stops making progress. turns = wait while it trains; it waits while they play."""

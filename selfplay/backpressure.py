@@ -72,7 +72,7 @@ class Backpressure:
         if self._free.files < store.min_free_files:
             left = f"room for {self._free.files} more files, store.min_free_files is {store.min_free_files}"
             return f"paused: the volume has {left}; remove some files"
-        if not has_model and self._bootstrap_is_complete():
+        if not has_model and (self._trainer.trains() or self._bootstrap_is_complete()):
             writer.seal_soon()
             return "waiting for the first model"
         if has_model and settings.selfplay.when_ahead == "throttle" and self._trainer.has_enough():

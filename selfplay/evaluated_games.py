@@ -62,10 +62,19 @@ class EvaluatedGames:
     """
 
     def __init__(
-        self, run: Run, seeds: Iterator[int], watch: ModelWatch, remote: RemoteEvaluator | None = None
+        self,
+        run: Run,
+        seeds: Iterator[int],
+        watch: ModelWatch,
+        remote: RemoteEvaluator | None = None,
+        *,
+        one_by_one: bool = False,
     ) -> None:
+        """one_by_one: as in GamesInPlay."""
         parts = _halves(run.settings) if remote else [run.settings]
-        self._parts = [_Part(GamesInPlay(run.game.start, settings, seeds=seeds)) for settings in parts]
+        self._parts = [
+            _Part(GamesInPlay(run.game.start, settings, seeds=seeds, one_by_one=one_by_one)) for settings in parts
+        ]
         self._watch = watch
         self._uniform = Uniform(run.game.start.num_actions)
         self._remote = remote

@@ -28,6 +28,7 @@ from plyzero.selfplay.step import (
     IN_PLAY,
     MOVE_CHOSEN,
     NOBODY,
+    NOT_BEGUN,
     OVER,
     PLAYED,
     RECORD_FULL,
@@ -52,6 +53,10 @@ MAX_GIVEN_UP: Final = 3
 """Number of games that may be given up because the rules fail; every 100 finished games allow another one."""
 
 
+GAMES_WITHOUT_MODEL: Final = 16
+"""Number of games at once while there is no network, which would need a large batch: the first games end sooner."""
+
+
 class GamesInPlay:
     """One game per slot, from its random opening to its end. All randomness in a game comes from its seed.
 
@@ -60,8 +65,12 @@ class GamesInPlay:
              rules), `rules` (in plain Python) and `record` (finished games made into records).
     """
 
-    def __init__(self, start: Game, settings: Settings, *, seeds: Iterator[int]) -> None:
-        """Begin `settings.selfplay.parallel_games` games from `start`; each takes the next of `seeds`."""
+    def __init__(self, start: Game, settings: Settings, *, seeds: Iterator[int], one_by_one: bool = False) -> None:
+        """Begin `settings.selfplay.parallel_games` games from `start`; each takes the next of `seeds`.
+
+        one_by_one: begin with one game, and with one more for each `_length` moves, so that games do not end all at
+                    once. While there is no model there are at most GAMES_WITHOUT_MODEL.
+        """
         selfplay, plies = settings.selfplay, start.max_plies
         games = selfplay.parallel_games
         simulations = max(selfplay.simulations, selfplay.fast_simulations)
@@ -93,7 +102,10 @@ class GamesInPlay:
         self._may_give_up = float(MAX_GIVEN_UP)
         self._pages: list[list[list[bytes]]] = [[] for _ in range(games)]
         self._seconds = {"network": 0.0, "search": 0.0, "rules": 0.0, "record": 0.0}
-        for slot in range(games):
+        self._records.games["phase"] = NOT_BEGUN
+        self._length: float = np.inf  # moves of the newest finished game that a search has chosen
+        self._begun_at = 0  # `moves` when the last further game began
+        for slot in range(1 if one_by_one else games):
             self._begin_game(slot)
         self._play(fence=0, step=0)  # up to the first evaluations, so no game ends
 
@@ -142,8 +154,9 @@ class GamesInPlay:
 
     @property
     def plies(self) -> list[int]:
-        """Number of plies of each game so far."""
-        return [int(plies) for plies in self._records.games["plies"]]
+        """Number of plies of each game under way so far."""
+        games = self._records.games
+        return games["plies"][games["phase"] != NOT_BEGUN].tolist()
 
     @property
     def simulations(self) -> int:
@@ -169,12 +182,14 @@ class GamesInPlay:
         """
         search, phase = self.search, self._records.games["phase"]
         finished: dict[int, Games] = {}
+        self._begin_further_games(has_model=fence > 0)
+        under_way = np.count_nonzero(phase != NOT_BEGUN)
         while True:
             began = perf_counter()
             logits, wdl = search.take_answer()
             search.waiting = play_on(search.trees, logits, wdl, self._records, fence, step)
             self._seconds["search"] += perf_counter() - began
-            if search.waiting == len(phase):
+            if search.waiting == under_way:
                 break
             try:
                 supplied = search.supply()
@@ -186,7 +201,7 @@ class GamesInPlay:
             full = np.flatnonzero(phase == RECORD_FULL).tolist()
             for slot in full:
                 self._empty_record(slot)
-            stopped = [slot for slot in np.flatnonzero(phase != SEARCHING).tolist() if slot not in finished]
+            stopped = [slot for slot in np.flatnonzero(phase[:under_way] != SEARCHING).tolist() if slot not in finished]
             for slot in stopped:
                 if phase[slot] == MOVE_CHOSEN:
                     try:
@@ -203,6 +218,18 @@ class GamesInPlay:
             if not stopped and not full:
                 break
         return list(finished.values())
+
+    def _begin_further_games(self, *, has_model: bool) -> None:
+        """Begin one more game if as many moves were played since the last one as the newest finished game has.
+
+        So the number of games doubles within the length of a game, and they are spread over all of its plies.
+        """
+        phase = self._records.games["phase"]
+        slots = len(phase) if has_model else min(len(phase), GAMES_WITHOUT_MODEL)
+        waiting = np.flatnonzero(phase[:slots] == NOT_BEGUN)
+        if len(waiting) and self.moves - self._begun_at >= self._length:
+            self._begin_game(int(waiting[0]))
+            self._begun_at = self.moves
 
     def _begin_game(self, slot: int) -> None:
         game = self._records.games[slot]
@@ -279,6 +306,7 @@ class GamesInPlay:
         began = perf_counter()
         self._may_give_up = min(MAX_GIVEN_UP, self._may_give_up + 1 / 100)
         game = self._records.games[slot]
+        self._length = float(game["plies"] - game["opening_plies"])
         self._count_resignation(game)
         if self._packs_bits and not game["is_binary"]:
             raise ValueError("observation_dtype is bool, but what observe() returns is not all 0 and 1")

@@ -27,7 +27,7 @@ from plyzero.search.selection import edge_values, expectation, value_of_roll
 from plyzero.search.storage import keep_subtree
 from plyzero.search.tree import DONE, IDLE, NO_EDGE, NO_NODE, NO_SEARCH, PUCT, Record, Trees
 
-SEARCHING, MOVE_CHOSEN, RECORD_FULL, OVER = range(4)
+SEARCHING, MOVE_CHOSEN, RECORD_FULL, OVER, NOT_BEGUN = range(5)
 """The phases of a game. Its slot in the search is idle, or done, unless the game is SEARCHING:
 
 phase        waits for                            moved on by                            to
@@ -35,6 +35,7 @@ SEARCHING    its search                           play_on, when the search is DO
 MOVE_CHOSEN  plain rules: the move must be played GamesInPlay._play_chosen_move          SEARCHING, OVER
 RECORD_FULL  room to record the move              GamesInPlay._empty_record              SEARCHING
 OVER         its record must be taken             GamesInPlay._finish, _begin_game       SEARCHING, with another game
+NOT_BEGUN    its turn: games begin one by one     GamesInPlay._begin_further_games       SEARCHING, with the first game
 """
 
 IN_PLAY: Final = np.dtype(

@@ -59,7 +59,7 @@ def run_worker(
     with repeating(lambda: heartbeat.beat(starts), 0.2, name="heartbeat of the start"):
         largest = settings.parallel_games
         watch = ModelWatch.of(run, threads=settings.threads, precision=settings.precision, largest=largest)
-        games = EvaluatedGames(run, seeds, watch, evaluator)
+        games = EvaluatedGames(run, seeds, watch, evaluator, one_by_one=True)
     on_ready()
     lines = SparseLines(run.metrics / f"worker-{name}.{incarnation}.jsonl")
     with ReplayWriter(run, worker=name, incarnation=incarnation) as writer, watch:

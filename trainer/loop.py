@@ -9,6 +9,7 @@ report   the heartbeat, a row of metrics for each model, log lines    reporter
 from __future__ import annotations
 
 import logging
+import math
 import os
 import socket
 import threading
@@ -200,10 +201,8 @@ class Trainer:
 
     def missing_positions(self) -> int:
         """Return how many more positions must be generated before the next step; 0 = train now."""
-        made = self.intake.ledger.made
-        bootstrap = self.run.settings.selfplay.bootstrap_positions
-        if made < bootstrap:
-            return bootstrap - made
+        if for_first := self._missing_for_first_model():
+            return for_first
         ratio = self.settings.replay_ratio
         wanted = float(self.settings.batch_size)
         if self._rests:  # until there is enough for a turn, which is less than the largest credit
@@ -211,6 +210,18 @@ class Trainer:
         lacking = wanted - self.intake.ledger.credit
         least = 0 if len(self.intake.window) else 1
         return max(least, int(np.ceil(lacking / ratio)))
+
+    def _missing_for_first_model(self) -> int:
+        """Return how many more positions must be generated before training begins.
+
+        Where games are slow fewer must do: their number falls with the time since the first game.
+        """
+        ledger, settings = self.intake.ledger, self.run.settings.selfplay
+        if ledger.trained or ledger.generated:
+            return 0
+        waited = 60 * self.intake.minutes / settings.bootstrap_seconds
+        wanted = math.ceil(settings.bootstrap_positions / (1 + waited) ** 2)
+        return max(0, wanted - ledger.made)
 
     def train_step(self) -> None:
         """Make one optimiser step on a batch of the window."""

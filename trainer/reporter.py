@@ -123,12 +123,11 @@ class Reporter:
     def describe_waiting(self, missing: int) -> str:
         """Return that the trainer waits for `missing` positions, and for how long if the rate is known.
 
-        The first games of all workers end together, so there is no rate before as many games have ended.
+        Before it has begun to train that is not known: fewer positions must do where games are slow.
         """
         rate = self._generated_rate.per_second(self._intake.ledger.made, time.monotonic())
-        first_games = self._run.settings.selfplay.parallel_games * len(self._intake.replay_reader.cursor)
         text = f"waiting for {missing} positions"
-        if rate > 0 and self._intake.games >= first_games:
+        if rate > 0 and self._intake.ledger.trained:
             text += f", about {missing / rate:.0f} s"
         return text
 

@@ -133,7 +133,8 @@ def _train_in_turns(run: Run, *, stop: threading.Event, ready: Callable[[], None
         ready()
         trainer.ingest()
         fence, turn = trainer.lease.fence, 0
-        games = GamesInPlay(run.game.start, run.settings, seeds=game_seeds(run.seed, TRAINER, f"{fence:08x}"))
+        seeds = game_seeds(run.seed, TRAINER, f"{fence:08x}")
+        games = GamesInPlay(run.game.start, run.settings, seeds=seeds, one_by_one=True)
 
         def play() -> None:
             """Play until the trainer has enough positions for a turn, and seal the games in one segment."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -41,6 +42,9 @@ MAX_MATCH_SECONDS: Final = 90.0
 
 MOST_GAMES: Final = 400
 """Number of further games after which a condition of the budget is decided by their mean, in place of its interval."""
+
+NICENESS: Final = 10
+"""Added to the niceness of the process, as for workers: on few cores the rest goes on while a model is measured."""
 
 PART_GAMES: Final = 20
 """Number of further games between two looks at their interval."""
@@ -157,6 +161,7 @@ class Rater:
         self._stopping.clear()
 
     def _rate(self, name: ModelName) -> None:
+        _be_nice()
         began, pause, took = self._clock(), 0.0, 0.0
         scores: dict[str, MatchResult] = {}
         self.doing = f"loading step {name.step} to measure it"
@@ -261,6 +266,13 @@ class Rater:
             affordable = int((MATCH_SECONDS - took) / max(took, 1e-3) * result.games) // 2 * 2
             games = max(0, min(wanted - result.games, affordable))
         return result
+
+
+def _be_nice() -> None:
+    """Give this thread the niceness of a worker, where threads have their own."""
+    if sys.platform == "linux":
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), own + NICENESS)
 
 
 def _estimate(result: MatchResult, kind: str) -> Estimate | None:

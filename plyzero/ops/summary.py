@@ -71,7 +71,7 @@ def describe_first_model(settings: Settings, *, made: float, trainer: Progress) 
     made: the positions that its workers have made for it.
     """
     wanted, read = settings.selfplay.bootstrap_positions, trainer.bootstrap_positions
-    if read < wanted:
+    if read < wanted and not trainer.trained_positions:
         return f"games for the first model: {min(wanted, max(read, made)):.0f} of {wanted} positions"
     trained, batch = trainer.trained_positions, settings.trainer.batch_size
     left = settings.left_for_first_model(trained=trained, credit=trainer.credit) // batch

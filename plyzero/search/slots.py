@@ -32,6 +32,10 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 ALGORITHMS: Final = {"puct": PUCT, "gumbel": GUMBEL}
 """The algorithms by their names in the settings."""
 
+WORTH_READING: Final = 4
+"""While others wait for the network, plain rules are only asked for a quarter of them or more at a time: where
+the cache knows evaluations, ever fewer slots go on, and each round costs as much as ten leaves."""
+
 
 def search(
     positions: Sequence[Game],
@@ -335,8 +339,11 @@ class SearchSlots:
             self._enlarge_trees(without_room)
             phase[without_room] = EXPAND
         if READ in phases:
+            unread = np.flatnonzero(phase == READ)
+            if WORTH_READING * len(unread) < self.waiting:
+                return NO_ROOM in phases
             began = perf_counter()
-            self._read_plain_leaves(np.flatnonzero(phase == READ))
+            self._read_plain_leaves(unread)
             self.rules_seconds += perf_counter() - began
         return not phases.isdisjoint((NO_ROOM, READ))
 

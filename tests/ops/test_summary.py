@@ -75,6 +75,8 @@ def test_the_first_model_is_counted_in_positions_and_then_in_steps(run: Run):
     )
     learning = Progress(bootstrap_positions=210, credit=768, trained_positions=32)
     assert describe_first_model(settings, made=210, trainer=learning) == "first model: step 1 of 25, from 210 positions"
+    early = Progress(bootstrap_positions=60, credit=160, trained_positions=32)  # the games are slow
+    assert describe_first_model(settings, made=60, trainer=early) == "first model: step 1 of 6, from 60 positions"
 
 
 def test_games_under_way_are_told_with_their_plies():

@@ -130,9 +130,19 @@ def test_who_throttles_or_takes_turns_waits_while_the_trainer_trains_and_who_kee
     run, _, backpressure = parts(tmp_path, clock, f"selfplay.when_ahead={when_ahead}")
     for trained, (fields, reason) in enumerate(looks):  # at the first look it is not known yet whether it trains
         assert moved(backpressure, clock, run, 10 * trained, **fields) == reason
-        assert backpressure.reason(has_model=False) is None
     clock.now += PROGRESS_SECONDS  # it hangs
     assert backpressure.reason(has_model=True) is None
+
+
+def test_workers_wait_while_the_trainer_makes_the_first_model(tmp_path: Path, clock: Clock):
+    run, _, backpressure = parts(tmp_path, clock)
+    found = []
+    for trained, state in enumerate(("training", "training", "waiting for 9 positions", "training")):
+        moved(backpressure, clock, run, 10 * trained, state=state)
+        found.append(backpressure.reason(has_model=False))
+    assert found == [None, "waiting for the first model", None, "waiting for the first model"]
+    clock.now += PROGRESS_SECONDS  # it hangs
+    assert backpressure.reason(has_model=False) is None
 
 
 def test_a_trainer_that_hangs_with_a_full_account_puts_nobody_to_sleep(tmp_path: Path, clock: Clock):

@@ -16,6 +16,7 @@ import pytest
 from plyzero import files
 from plyzero.errors import UserError
 from plyzero.games.connect_four import ConnectFour
+from plyzero.games.othello import Othello
 from plyzero.network.model_loader import ModelWatch, load_model
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import ONGOING, Game, outcome_code
@@ -30,7 +31,7 @@ from plyzero.search.evaluators import EvaluationBatch, Uniform
 from plyzero.search.tree import GUMBEL, PUCT
 from plyzero.selfplay.backpressure import Backpressure
 from plyzero.selfplay.evaluated_games import EvaluatedGames
-from plyzero.selfplay.games_in_play import GamesInPlay, _step_settings
+from plyzero.selfplay.games_in_play import GAMES_WITHOUT_MODEL, GamesInPlay, _step_settings
 from plyzero.selfplay.replay_writer import ReplayWriter
 from plyzero.selfplay.step import sample_index, temperature
 from plyzero.selfplay.worker import game_seeds, run_worker
@@ -111,6 +112,27 @@ def test_a_worker_that_ends_has_written_what_it_did(run: Run):
     assert line["evaluations"] > 200
     assert 0 <= line["network_seconds"] < line["seconds"]
     assert line.items() - {("time", line["time"])} <= beat.items()
+
+
+def test_games_begin_one_by_one_and_are_spread_over_all_plies():
+    settings = Settings(selfplay=SelfplaySettings(parallel_games=32, simulations=2, fast_simulations=2))
+    in_play = GamesInPlay(Othello(size=6), settings, seeds=itertools.count(), one_by_one=True)
+    uniform = Uniform(Othello(size=6).num_actions)
+    assert len(in_play.plies) == 1
+    under_way = set[int]()
+    while len(in_play.plies) < GAMES_WITHOUT_MODEL:
+        in_play.run(uniform)
+        under_way.add(len(in_play.plies))
+    for _ in range(500):
+        in_play.run(uniform)
+    assert len(in_play.plies) == GAMES_WITHOUT_MODEL  # no more without a model
+    assert under_way == set(range(1, GAMES_WITHOUT_MODEL + 1))
+    ends = []
+    for _ in range(2000):
+        ends.append(len(in_play.run(uniform, fence=1)))
+    assert len(in_play.plies) == 32
+    assert max(ends[1000:]) <= 8  # each game has about 32 plies; those that begin together end together
+    assert max(in_play.plies) - min(in_play.plies) > 20
 
 
 def test_the_time_in_the_network_is_counted():
@@ -283,7 +305,7 @@ def test_a_worker_whose_heartbeat_thread_ends_ends_too(run: Run, monkeypatch: py
 def test_a_worker_has_a_heartbeat_while_it_compiles(run: Run, monkeypatch: pytest.MonkeyPatch):
     seen = list[object]()
 
-    def compile_slowly(*_: object) -> None:
+    def compile_slowly(*_: object, **__: object) -> None:
         while not seen:
             seen.extend(beat.state for beat in read_heartbeats(run.workers).values())
         raise InterruptedError

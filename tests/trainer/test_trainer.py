@@ -28,6 +28,7 @@ from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
+from plyzero.settings import SelfplaySettings
 from plyzero.trainer.diagnosis.diagnostics import Diagnostics
 from plyzero.trainer.export import ExportError, export
 from plyzero.trainer.loop import Trainer, run_trainer
@@ -436,6 +437,18 @@ def test_a_trainer_beats_while_it_resumes(run: Run, monkeypatch: pytest.MonkeyPa
     assert f"waiting for {wanted} positions: {counts}" in caplog.messages
 
 
+@pytest.mark.parametrize(("seconds", "wanted"), [(0, 4096), (20, 1024), (60, 256)])
+def test_where_games_are_slow_fewer_positions_must_do_for_the_first_model(run: Run, seconds: float, wanted: int):
+    settings = run.settings.model_copy(update={"selfplay": SelfplaySettings()})
+    with closing(Trainer(replace(run, settings=settings), device="cpu")) as trainer:
+        trainer.intake.minutes = seconds / 60
+        assert trainer.missing_positions() == wanted
+        trainer.intake.ledger.bootstrap = wanted - 1
+        assert trainer.missing_positions() == 1
+        trainer.intake.ledger.bootstrap = wanted
+        assert trainer.missing_positions() == trainer.settings.batch_size / trainer.settings.replay_ratio  # no credit
+
+
 def test_a_row_is_logged_every_half_minute_though_models_are_published_more_often(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
@@ -471,10 +484,9 @@ def test_to_read_a_long_backlog_is_progress(run: Run):
     assert states == ["reading games"] * len([*list_segments(run.segments)])
 
 
-def test_no_time_is_estimated_before_the_first_games_of_all_workers_have_ended(run: Run):
+def test_no_time_is_estimated_before_the_first_step(run: Run):
     with closing(Trainer(run, device="cpu")) as trainer:
         trainer.reporter._generated_rate = SimpleNamespace(per_second=lambda *_: 2.0)  # type: ignore[assignment]
-        trainer.intake.replay_reader.cursor, trainer.intake.games = {"00000001": 1, "00000002": 1}, 15
         assert trainer.reporter.describe_waiting(200) == "waiting for 200 positions"
-        trainer.intake.games = 16  # of two workers with eight games each
+        trainer.intake.ledger.spend(32)
         assert trainer.reporter.describe_waiting(200) == "waiting for 200 positions, about 100 s"
