@@ -95,7 +95,8 @@ def score(given: argparse.Namespace, model: Path) -> dict[str, Any] | None:
     environment = {**os.environ, "NO_COLOR": "1"}
     done = subprocess.run([*match, "--games", str(given.games)], check=True, capture_output=True, env=environment)
     result = json.loads(done.stdout)
-    return {key: result[key] for key in ("score", "low", "high")}
+    low, high = result["score_interval"]
+    return {"score": result["score"], "low": round(low, 3), "high": round(high, 3)}
 
 
 if __name__ == "__main__":

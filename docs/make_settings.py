@@ -27,7 +27,8 @@ means the default that is described; `run.toml` leaves out such settings. This p
 PRESETS_HEAD = """## Presets
 
 The table shows the settings that each preset changes; `quick` is the default. When a run is created, long games, many
-legal moves or a large board raise some settings further; `plyzero check` shows which.
+legal moves or a large board raise some settings further; `plyzero check` shows which. Rules in plain Python lower
+`selfplay.parallel_games`.
 """
 
 

@@ -90,7 +90,7 @@ class SelfplaySettings(SettingsSection):
     """Self-play workers."""
 
     parallel_games: int = Field(64, ge=1, le=65_536)
-    """Games that a worker plays in parallel; their leaves form one network batch."""
+    """Games that a worker plays in parallel; their leaves form one network batch. Rules in plain Python: 16."""
 
     simulations: int = Field(64, ge=2, le=MAX_SIMULATIONS)
     """Simulations of a full search, whose result is a training target. AlphaZero: 800; with gumbel 16 to 64 are

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from plyzero.check.survey import Survey
     from plyzero.check.violations import Violation
     from plyzero.rules.game import Game
-    from plyzero.settings import SelfplaySettings
 
 FASTER: Final = {
     "play": "Copy less: a board of bytes or a tuple instead of an array",
@@ -136,7 +135,7 @@ def check(
     notes = [f"note: {law} is not checked: {reason}" for law, reason in spec.start.waived_laws.items()]
     print("\n".join([*notes, *sentences(replace(found, warnings=later), settings, sizes)]))
     if not found.compiled:
-        print("\n".join([*costs(found.microseconds, network), *slow_start(found, quick.selfplay)]))
+        print("\n".join(costs(found.microseconds, network)))
     if not sizes.startswith("warning"):
         print(f"\nNext: plyzero train {quote(game)} --run runs/first --minutes 2")
 
@@ -193,20 +192,6 @@ def costs(microseconds: dict[str, float], network: tuple[str, float] | None) -> 
         yield "\nThe network takes more time than the rules: they are fast enough."
     else:
         yield f"\nChange first: {slowest}. {FASTER[slowest]}; or compile the rules (docs/writing-a-game.md)."
-
-
-def slow_start(found: Survey, settings: SelfplaySettings) -> Iterator[str]:
-    """Yield options for a first model within about a minute, if a worker would take more than two with `settings`."""
-    fast_simulations = settings.fast_simulations * (1 / settings.full_search_probability - 1)
-    simulations = settings.simulations + fast_simulations  # for each position with a full search
-    seconds = sum(found.microseconds.values()) / 1e6 * simulations
-    minutes = settings.bootstrap_positions * seconds / 60
-    if minutes < 2:
-        return
-    positions = max(100, int(60 / seconds))
-    games = int(positions / settings.full_search_probability / found.plies[1])  # so many games have these positions
-    options = f"-o selfplay.bootstrap_positions={positions} -o selfplay.parallel_games={max(1, min(games, 64))}"
-    yield f"\nA worker plays about {minutes:.0f} minutes before the first model. It comes sooner with {options}."
 
 
 def new(

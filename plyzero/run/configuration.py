@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from plyzero.errors import UserError, nearest, shown
+from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import random_game
 from plyzero.settings import Layer, SearchSettings, Settings, find_renamed, with_new_names
@@ -32,6 +33,10 @@ trainer with a GPU and many workers."""
 FEW_ROLLS: Final = 6
 """Largest number of rolls for which the search evaluates each roll, and luck is taken out of targets: those of a die.
 In pig both teach more in the same time; with the 21 of backgammon they do not (benchmarks/strength/SWEEPS.md)."""
+
+PLAIN_GAMES: Final = 16
+"""Games that a worker plays at once where rules are in plain Python. They take most of the time, so that a larger batch
+for the network gains a tenth at most, and the more games there are, the older is the network that began them."""
 
 PREFIX: Final = "PLYZERO_"
 """Prefix of the environment variables that are settings."""
@@ -175,6 +180,8 @@ def preset_for(name: str, start: Game) -> Layer:
     if 0 < start.num_chances <= FEW_ROLLS:
         preset.setdefault("search", {})["all_rolls"] = True
         preset.setdefault("trainer", {})["luck_adjustment"] = True
+    if not isinstance(start, CompiledGame):
+        preset.setdefault("selfplay", {}).setdefault("parallel_games", PLAIN_GAMES)
     for required in unmet_requirements(name, start):
         preset.setdefault(required.section, {})[required.key] = required.minimum
     return preset

@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,10 @@ import numpy as np
 import pytest
 import typer
 
-from plyzero.check.survey import survey
 from plyzero.check.violations import ALL_LAWS
 from plyzero.commands import common
 from plyzero.commands.cli import app
-from plyzero.commands.games import costs, slow_start
+from plyzero.commands.games import costs
 from plyzero.ops.status import balance, describe_waiting
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run import view
@@ -32,7 +30,6 @@ from plyzero.run.json_games import Fault, import_games
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.records import Games
 from plyzero.run.view import Process
-from plyzero.settings import SelfplaySettings
 from tests.helpers.beats import process_of
 from tests.helpers.cli import plyzero, plyzero_process, refused, shown
 from tests.helpers.old_runs import contents
@@ -245,14 +242,6 @@ def test_the_rule_that_costs_most_is_to_be_changed_first_unless_the_network_cost
     assert "Change first: legal_actions. " in [*costs(rules, ("3 x 32, int8", 10.0))][-1]
     assert "Change first: legal_actions. " in [*costs(rules, None)][-1]
     assert "they are fast enough" in [*costs(rules, ("3 x 32, int8", 20.0))][-1]
-
-
-def test_slow_rules_are_offered_a_smaller_beginning():
-    found = replace(survey(load_game("tic-tac-toe").start, games=4), plies=(40, 40.0, 40, 40))
-    assert [*slow_start(replace(found, microseconds={"play": 100.0}), SelfplaySettings())] == []
-    (advice,) = slow_start(replace(found, microseconds={"play": 9_000.0, "observe": 1_000.0}), SelfplaySettings())
-    assert "about 76 minutes before" in advice  # 4096 positions, 64 + 3 x 16 simulations each, 10 ms a simulation
-    assert advice.endswith("with -o selfplay.bootstrap_positions=100 -o selfplay.parallel_games=10.")
 
 
 @pytest.mark.parametrize(
