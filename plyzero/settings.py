@@ -45,8 +45,7 @@ class SearchSettings(SettingsSection):
     """Algorithm of full searches: gumbel (Danihelka et al., 2022), strong with few simulations, or puct (AlphaZero)."""
 
     c_puct: float = Field(1.25, gt=0)
-    """PUCT: exploration constant, the weight of the prior against the value. AlphaZero: 1.25, growing slowly with the
-    visits."""
+    """PUCT: exploration constant, the weight of the prior. AlphaZero: 1.25, growing slowly with the visits."""
 
     fpu_reduction: float = Field(0.25, ge=0)
     """PUCT: the value of an unvisited action is its node's value minus this times √(sum of the visited actions' priors)
@@ -81,9 +80,8 @@ class SearchSettings(SettingsSection):
     """Games with points: c in the formula of score_weight, as a share of the game's max_score. KataGo, 9x9: 0.08."""
 
     all_rolls: bool = False
-    """Dice, on for games of at most 6 rolls: the first simulation that reaches a chance node of at most 36 rolls
-    evaluates the position after each roll. From then on the value of the node is their expectation. This counts as one
-    simulation, but the network evaluates more positions."""
+    """Dice, on for games of at most 6 rolls: the first simulation at a chance node of at most 36 rolls evaluates the
+    position after each roll, and the value of the node is then their expectation."""
 
 
 class SelfplaySettings(SettingsSection):
@@ -106,8 +104,7 @@ class SelfplaySettings(SettingsSection):
     """Probability that a move gets a full search. KataGo: 0.25; AlphaZero: 1."""
 
     opening_plies: int | None = Field(None, ge=0)
-    """A game starts with 0 to this many random moves, so that the network also sees positions that good players
-    avoid; none = two fifths of the game's max_plies, at most 16."""
+    """A game starts with 0 to this many random moves; none = two fifths of the game's max_plies, at most 16."""
 
     starts: str | None = None
     """A file of positions, in the form of `--start` and separated by blank lines, at which some games begin; every
@@ -151,7 +148,7 @@ class SelfplaySettings(SettingsSection):
     """Seconds between a worker's checks for a new model when no file event arrives."""
 
     reuse_trees: bool = False
-    """PUCT: start a search from the subtree of the previous search; the simulations are added to its visits."""
+    """PUCT: start a search from the subtree of the previous one, whose visits are kept."""
 
     cache_mb: int = Field(32, ge=0, le=65_536)
     """Size of a worker's cache of network evaluations, in MB; a new model clears it; 0 = no cache."""
@@ -177,8 +174,8 @@ class NetworkSettings(SettingsSection):
     """Channels of each residual block. AlphaZero: 256."""
 
     value_head: Literal["dense", "pooled"] = "dense"
-    """dense: weights of its own for each square, as AlphaZero. pooled (default for games with policy_planes): no weight
-    depends on the size of the board, so that one network plays every size."""
+    """dense: weights for each square, as AlphaZero. pooled (default for games with policy_planes): no weight depends on
+    the size of the board, so that one network plays every size."""
 
     points: bool = False
     """Whether the network also estimates points and final boards of games that have them; new runs of such games do."""
@@ -213,7 +210,7 @@ class TrainerSettings(SettingsSection):
     """Weight decay of the optimiser."""
 
     max_grad_norm: float = Field(5.0, gt=0)
-    """Gradient clipping: the gradient is scaled down to this norm if it is larger."""
+    """Gradient clipping: the largest norm of the gradient."""
 
     search_value_weight: float = Field(0.5, ge=0, le=1)
     """Weight of the search's values in the value target; the rest is the game's outcome. AlphaZero: 0."""
@@ -229,10 +226,8 @@ class TrainerSettings(SettingsSection):
     """Weight in the loss of the final board, of networks that estimate points."""
 
     luck_adjustment: bool = False
-    """Dice, on for games of at most 6 rolls: workers record the luck of the rolls after each move, which is their value
-    minus the expectation over all rolls, as the search saw both. The luck of all later rolls is subtracted from the
-    outcome and the λ-return of the value target. This keeps its mean and lowers its variance, most of all with
-    search.all_rolls."""
+    """Dice, on for games of at most 6 rolls: the luck of all later rolls is subtracted from the value target, which
+    keeps its mean and lowers its variance, most of all with search.all_rolls."""
 
     window_positions: int = Field(20_000, ge=1)
     """The window holds all positions up to this number, and then grows sublinearly (Wu, 2019)."""
@@ -268,8 +263,7 @@ class StoreSettings(SettingsSection):
     """Durability, and how much is kept on the volume."""
 
     sync_seconds: float = Field(1.0, ge=0)
-    """Seconds until a finished game is synced to disk, so that it survives a power failure; 0 = at once. It survives
-    the death of its process in any case."""
+    """Seconds until a finished game is synced to disk, so that it survives a power failure; 0 = at once."""
 
     min_free_mb: int = Field(200, ge=0)
     """Workers pause while the volume has less free space than this, in MB."""
@@ -284,8 +278,7 @@ class StoreSettings(SettingsSection):
     """The oldest segments outside of the window are also removed while the store is larger than this many MB."""
 
     keep_models: int = Field(8, ge=1)
-    """Number of the newest models that are kept. Models in use, the best and the first model are always
-    kept."""
+    """Number of the newest models that are kept, besides those in use, the best and the first."""
 
     keep_model_minutes: float = Field(10.0, ge=0)
     """Minutes for which every model is kept."""
