@@ -12,7 +12,7 @@ from typing import Final, Self
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal, TakenError, now
 from plyzero.run.records import Games, JournalName, find_valid
-from plyzero.run.segments import SegmentError, list_segments, mark_unused, read_segment, write_segment
+from plyzero.run.segments import SegmentError, list_segments, mark_unused, read_segment, unused_file, write_segment
 from plyzero.run.view import GONE_SECONDS
 from plyzero.threads import Thread
 from plyzero.volume_errors import explain, is_transient
@@ -224,9 +224,10 @@ class ReplayWriter:
         """Find out which games of the journals that were taken have been sealed, and write the others again.
 
         If neither a journal nor its segment exists, somebody has removed the journal. But if it was last seen long ago,
-        it is more likely that the trainer has sealed it, and has read and removed the segment since. Either way no
-        segment with its number will come, and that is marked: who sleeps outlives a mark of the trainer. The trainer
-        keeps the mark while there is the journal with which this process goes on.
+        it is more likely that the trainer has sealed it, and has read and removed the segment since, unless its mark
+        says that it had nothing to seal. Either way no segment with its number will come, and that is marked: who
+        sleeps outlives a mark of the trainer. The trainer keeps the mark while there is the journal with which this
+        process goes on.
         """
         for sequence, games in list(self._in_doubt.items()):
             taken = self._journal_name(sequence)._replace(taken=True)
@@ -240,8 +241,9 @@ class ReplayWriter:
             elif unseen_seconds < LISTING_SECONDS and not self._closing:
                 continue
             else:
+                had_nothing = unused_file(self._run.segments, self._journal_name(sequence)).is_file()
                 mark_unused(self._run.segments, self._journal_name(sequence))
-                anew = [] if unseen_seconds >= GONE_SECONDS else games
+                anew = games if had_nothing or unseen_seconds < GONE_SECONDS else []
             with self._lock:
                 self._sealed_full += _full_positions(games) - _full_positions(anew)
                 self._waiting.extendleft(reversed(anew))

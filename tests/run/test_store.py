@@ -651,6 +651,10 @@ HAPPENS = (
 
 
 HISTORIES: Final = {
+    "a journal without a game is taken, and its owner looks for it late": (
+        ("suspend", 1, "append: half", STALLED_SECONDS, 4, None),
+        ("let_time_pass", 1, GONE_SECONDS, True),
+    ),
     "a game is half written when its journal is taken": (
         ("write", 0, 2, False, None),
         ("suspend", 0, "append: half", STALLED_SECONDS, 4, None),
