@@ -1,5 +1,5 @@
 # Two images: worker (no torch) and trainer. docs/scaling.md says how they are used.
-ARG BASE=python:3.12-slim-bookworm
+ARG BASE=python:3.13-slim-bookworm
 
 FROM ${BASE} AS worker
 # cuda: ONNX Runtime with the CUDA provider.

@@ -127,7 +127,7 @@ def engine() -> Iterator[None]:
         pytest.skip("there is no Docker engine")
     if not works("docker", "compose", "version"):
         pytest.skip("the Docker engine has no Compose")
-    base = os.environ.get("BASE", "python:3.12-slim-bookworm")
+    base = os.environ.get("BASE", "python:3.13-slim-bookworm")
     if not works("docker", "image", "inspect", base) and not works("docker", "pull", base):
         pytest.skip(f"the base image {base} cannot be had")
     try:
