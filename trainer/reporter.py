@@ -109,7 +109,7 @@ class Reporter:
         progress = Progress.parse(fields)
         first_model = budget = ""
         if not has_model and self._learner.step:
-            made = self._intake.ledger.bootstrap
+            made = self._intake.ledger.made
             first_model = f", {describe_first_model(self._run.settings, made=made, trainer=progress)}"
         if left := describe_left(self._run.settings.budget, progress):
             budget = f", {left}"

@@ -20,6 +20,8 @@ from plyzero.threads import repeating
 
 if TYPE_CHECKING:
     from plyzero.ops.supervisor import Report
+    from plyzero.rules.catalog import GameSpec
+    from plyzero.run.directory import Run
 
 QUIET_SECONDS: Final = 10.0
 """Longest time without a line where `train` does not write to a terminal, in seconds."""
@@ -168,16 +170,25 @@ BEGINS_WITH_MODEL: Final = ("selfplay.bootstrap_positions=512",)
 
 
 def init(
-    game: common.GameArgument,
-    run: common.RunOption,
+    game: Annotated[
+        str,
+        typer.Argument(
+            metavar="GAME|NEW",
+            help="The game, such as connect-four or my_module:MyGame; without --run the new run, with the game of OLD.",
+        ),
+    ],
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", metavar="DIR", parser=common.read_directory, help="The new run, or s3://BUCKET/PREFIX."),
+    ] = None,
     source: Annotated[
         Path | None,
         typer.Option(
             "--from",
-            metavar="BOT.onnx|DIR",
+            metavar="OLD|BOT.onnx",
             parser=common.read_directory,
-            help="Begin with this bot, made by plyzero imitate, with the sealed games of this run, or, if it is one of "
-            "another size of the board, with its newest model.",
+            help="Go on from this run, with its settings and its sealed games, for example with a larger network; or "
+            "begin with this bot, made by plyzero imitate, or with the newest model of a run of another board size.",
         ),
     ] = None,
     preset: common.Preset = None,
@@ -185,32 +196,55 @@ def init(
     options: common.Options = None,
 ) -> None:
     """Create a run directory and write all its settings to run.toml."""
+    from plyzero.run.before import plan_after, take_over
     from plyzero.run.directory import open_run, plan_run, read_run, write_run
-    from plyzero.run.replay import copy_games
 
     begins = ""
-    spec = common.find_game(game)
+    is_run = source is not None and (source / "run.toml").exists()
+    if run is None:
+        run, spec = _new_run_of(game, source if is_run else None)
+    else:
+        spec = common.find_game(game)
     try:
-        is_run = source is not None and (source / "run.toml").exists()
-        has_games = source is not None and is_run and read_run(source).game_name == spec.name
-        options = list(options or ())
-        if source is not None and not has_games:
-            options = [*BEGINS_WITH_MODEL, *options]
-        planned = plan_run(run, spec, preset=preset or "quick", seed=seed or 0, options=options)
-        common.check_new_run(planned)
-        if source is not None and has_games:
-            begins = f"; it begins with {copy_games(open_run(source, game=planned.game), planned)} games of {source}"
-        elif source is not None:
-            from plyzero.trainer.first_model import read_bot
-            from plyzero.trainer.loop import begin_run
-
-            begin_run(planned, *read_bot(source, planned))
-            model = f"the newest of {source}" if is_run else f"{source}"
-            begins = f"; its first model is {model}"
+        if source is not None and is_run and read_run(source).game_name == spec.name:
+            earlier = open_run(source, game=spec)
+            planned = plan_after(run, earlier, preset=preset, seed=seed, options=options or ())
+            common.check_new_run(planned)
+            with common.show_progress("copying") as report:
+                begins = f"; {take_over(earlier, planned, report=report)}"
+        else:
+            first = BEGINS_WITH_MODEL if source else ()
+            options = [*first, *(options or ())]
+            planned = plan_run(run, spec, preset=preset or "quick", seed=seed or 0, options=options)
+            common.check_new_run(planned)
+            if source is not None:
+                _begin_with_model(planned, source)
+                begins = f"; its first model is {f'the newest of {source}' if is_run else source}"
         write_run(planned)  # last, so that a process that waits for the run finds all of it
     except FileExistsError as error:
         raise UserError(f"{run} is a run directory already; it was not changed") from error
     print(f"created {run} for {planned.game.name}; its settings are in {run / 'run.toml'}{begins}")
+
+
+def _new_run_of(name: str, source: Path | None) -> tuple[Path, GameSpec]:
+    """Return the new run that `name` names and the game of the run `source`. Raises UserError if they are none."""
+    from plyzero.run.directory import open_run
+
+    if source is None:
+        raise UserError("expected --run DIR, the new run; only with --from and a run is its game known")
+    with common.data_output():
+        earlier = open_run(source)
+    if name == earlier.game_name:
+        raise UserError(f"expected the new run, got the game {name}; give --run DIR too")
+    return common.read_directory(name), earlier.game
+
+
+def _begin_with_model(planned: Run, source: Path) -> None:
+    """Give a new run the bot `source`, or the newest model of that run, as its first model."""
+    from plyzero.trainer.first_model import read_bot
+    from plyzero.trainer.loop import begin_run
+
+    begin_run(planned, *read_bot(source, planned))
 
 
 def _row(cells: list[str]) -> str:

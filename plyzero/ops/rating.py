@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,10 @@ from plyzero.play.players import Bot, find_player
 from plyzero.play.scores import Estimate, MatchResult, Z
 from plyzero.rules.chance import first_decision
 from plyzero.rules.game import Game
+from plyzero.run.before import find_opponent
 from plyzero.run.budget import budget_of_trainer, find_done, measured_opponents, read_done, read_trainer
 from plyzero.run.directory import Run
-from plyzero.run.events import CONFIRMED, RATINGS, Confirmation, last_measured
+from plyzero.run.events import BEFORE, CONFIRMED, RATINGS, Confirmation, has_passed, is_before, last_measured
 from plyzero.run.lease import hold
 from plyzero.run.metrics import EventFile, Heartbeat, append_line
 from plyzero.run.models import ModelName, list_models
@@ -46,6 +47,9 @@ MOST_GAMES: Final = 400
 NICENESS: Final = 10
 """Added to the niceness of the process, as for workers: on few cores the rest goes on while a model is measured."""
 
+HALF: Final = 0.5
+"""Least score against the last model of the run before with which a model has passed it."""
+
 PART_GAMES: Final = 20
 """Number of further games between two looks at their interval."""
 
@@ -55,19 +59,23 @@ log = logging.getLogger(__name__)
 class Rating(NamedTuple):
     """The step of a published model, and opponent -> result of its games against it.
 
-    confirmation: of the condition of the budget, which these games were played to confirm.
+    confirmation: of the condition, that of the budget or to pass the run before, which these games had to confirm.
+    has_passed:   whether the run has passed the last model of the run before; None = not asked, or not decided yet.
     """
 
     step: int
     scores: dict[str, MatchResult]
     confirmation: Confirmation | None = None
+    has_passed: bool | None = None
 
     def __str__(self) -> str:
         found = (f"{result} in {result.games} games against {opponent}" for opponent, result in self.scores.items())
-        scores = f"step {self.step} scores {', '.join(found)}"
-        if self.confirmation is None:
-            return scores
-        return f"{scores}, played because it had reached {self.confirmation['first']:.2f} before"
+        text = f"step {self.step} scores {', '.join(found)}"
+        if self.confirmation is not None:
+            text += f", played because it had reached {self.confirmation['first']:.2f} before"
+        if self.has_passed is not None:
+            text += f": it has {'passed' if self.has_passed else 'not yet passed'} the last model of the run before"
+        return text
 
 
 @contextmanager
@@ -117,7 +125,8 @@ def run_rater(run: Run, *, stop: threading.Event) -> None:
 class Rater:
     """Measures models against fixed opponents in a thread, for at most a `share` of the time.
 
-    A model that reaches the condition of the budget, which may have been luck, plays on until that is decided.
+    A model that reaches the condition of the budget, or half of the points against the last model of the run before,
+    which may have been luck, plays on until that is decided.
 
     doing:         a sentence while a model is being measured, otherwise None.
     is_confirming: whether the model that is being measured plays on to confirm the condition of the budget.
@@ -168,13 +177,20 @@ class Rater:
         try:
             network = load_model(self._run.models, name, self._run.game, run_id=self._run.id)
             budget = budget_of_trainer(self._run, read_trainer(self._run))
-            for opponent in measured_opponents(self._run.settings.rating, budget):
+            before = find_opponent(self._run)
+            opponents = measured_opponents(self._run.settings.rating, budget)
+            for opponent in (*opponents, *([before] if before else [])):
                 self.doing = f"measuring step {name.step} against {opponent}"
                 scores[opponent] = self._play(opponent, network)
-            self._report(name, Rating(step=name.step, scores=scores))
+            to_pass = before if before and not has_passed(self._run.metrics) else None
+            has_lost = to_pass is not None and scores[to_pass].score < HALF
+            self._report(name, Rating(step=name.step, scores=scores, has_passed=False if has_lost else None))
             took = self._clock() - began
             if confirmed := self._confirm(network, scores):
                 self._report(name, confirmed)
+            if to_pass and not has_lost:
+                self.is_confirming = False
+                self._report(name, self._play_on(network, "score", HALF, to_pass, first=scores[to_pass].score))
         except (_StoppedError, FileNotFoundError):
             pass  # cancelled, or removed meanwhile: the next one is measured
         except _SlowError as error:
@@ -213,23 +229,13 @@ class Rater:
         if first is None or first.value < least:
             return None
         self.is_confirming = True
-        result, found = self._play_on(network, kind, least, opponent, before=first.value)
-        confirmation = Confirmation(
-            quantity=f"{kind} against {opponent}",
-            least=least,
-            first=round(first.value, 4),
-            value=round(found.value, 4),
-            low=round(found.low, 4),
-            high=round(found.high, 4),
-            games=result.games,
-            reached=found.low >= least or (found.value >= least and result.games >= MOST_GAMES),
-        )
-        return Rating(step=network.step, scores={opponent: result}, confirmation=confirmation)
+        return self._play_on(network, kind, least, opponent, first=first.value)
 
-    def _play_on(
-        self, network: Network, kind: str, least: float, opponent: str, *, before: float
-    ) -> tuple[MatchResult, Estimate]:
-        """Return the result of further games, until the interval of their mean does not hold `least`, and the mean."""
+    def _play_on(self, network: Network, kind: str, least: float, opponent: str, *, first: float) -> Rating:
+        """Return the rating of further games, until the interval of their mean does not hold `least`.
+
+        first: their mean in the games before.
+        """
         match = _Match(self._run, opponent, network, games=MOST_GAMES, seed=1, check=self._check_stopped)
         result = MatchResult(0, 0, 0)
         while True:
@@ -237,11 +243,24 @@ class Rater:
             found = _estimate(result, kind)
             assert found is not None
             self.doing = (
-                f"step {network.step} has reached {kind} {before:.2f} against {opponent} and plays on: "
+                f"step {network.step} has reached {kind} {first:.2f} against {opponent} and plays on: "
                 f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f}) in {result.games} more games"
             )
             if found.low >= least or found.high < least or result.games >= MOST_GAMES:
-                return result, found
+                break
+        reached = found.low >= least or (found.value >= least and result.games >= MOST_GAMES)
+        confirmation = Confirmation(
+            quantity=f"{kind} against {opponent}",
+            least=least,
+            first=round(first, 4),
+            value=round(found.value, 4),
+            low=round(found.low, 4),
+            high=round(found.high, 4),
+            games=result.games,
+            reached=reached,
+        )
+        has_passed = reached if is_before(opponent) else None
+        return Rating(network.step, {opponent: result}, confirmation, has_passed)
 
     def _check_stopped(self, *_: object) -> None:
         if self._stopping.is_set():
@@ -297,9 +316,13 @@ class _Match:
         """
         self._start, self._check = run.game.start, check
         self._rng = np.random.default_rng([run.seed, network.step, seed])
-        learned = Bot.from_network(network, simulations=run.settings.rating.simulations, search={"solver_nodes": 0})
-        self._bot = _Checked(learned, check)
-        self._other = _Checked(find_player(opponent, run.game, self._rng), check)
+        limits: dict[str, Any] = {"simulations": run.settings.rating.simulations, "search": {"solver_nodes": 0}}
+        self._bot = _Checked(Bot.from_network(network, **limits), check)
+        if is_before(opponent):
+            other: Player = Bot.of_model(run.root / BEFORE, run.game, **limits)
+        else:
+            other = find_player(opponent, run.game, self._rng)
+        self._other = _Checked(other, check)
         plies = min(4, self._start.max_plies // 5)
         self._openings = random_openings(self._start, plies, self._rng, count=(games + 1) // 2)
         for player in (self._bot, self._other):  # the first search loads compiled code, whose time must not count

@@ -70,7 +70,7 @@ def snapshot(view: RunView) -> Snapshot:
                 run,
                 trainer=view.trainer,
                 ratings=[*filter(None, map(parse_scores, ratings))],
-                made=accounts["bootstrap_positions"],
+                made=accounts["full_positions"],
                 waiting=waiting,
             )
         ],

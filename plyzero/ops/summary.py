@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from plyzero.play.scores import MatchResult
 from plyzero.play.strength import explained
 from plyzero.run.budget import budget_of_trainer, describe_left, read_trainer
 from plyzero.run.directory import RunDirectory
-from plyzero.run.events import Beat, Progress, Scores, last_scores
+from plyzero.run.events import BEFORE, Beat, Progress, Scores, is_before, last_scores
 from plyzero.run.segments import bootstrap_positions
 from plyzero.settings import Settings
 
@@ -35,12 +35,14 @@ def summarize(
     waiting: which processes wait, and for what, as a clause; "" if that is not known.
     """
     found = trainer or Progress()
+    has_passed = any(map(is_before, found.confirmed))
+    before = describe_before(last_scores(run.root / BEFORE / "metrics"), ratings, has_passed=has_passed)
     if found.step or ratings:
         reached = f"Step {found.step:,.0f} after {found.games:,.0f} games and {found.minutes:.0f} min"
         judged_from = math.ceil(run.settings.trainer.mature_steps)
-        first = f"{reached}. {describe_learning(ratings, found.step, judged_from)}"
+        first = f"{reached}. {describe_learning(ratings, found.step, judged_from)}{before}"
     else:
-        first = _sentence(f"no model yet; {describe_first_model(run.settings, made=made, trainer=found)}")
+        first = _sentence(f"no model yet; {describe_first_model(run.settings, made=made, trainer=found)}") + before
     if found.done:
         return first, _sentence(waiting or f"the training is over: {found.done} reached")
     return first, " ".join(filter(None, [_sentence(waiting), _sentence(describe_rest(run, trainer))]))
@@ -70,7 +72,7 @@ def describe_first_model(settings: Settings, *, made: float, trainer: Progress) 
 
     made: the positions that its workers have made for it.
     """
-    wanted, read = settings.selfplay.bootstrap_positions, trainer.bootstrap_positions
+    wanted, read = settings.selfplay.bootstrap_positions, trainer.bootstrap_positions + trainer.generated_positions
     if read < wanted and not trainer.trained_positions:
         return f"games for the first model: {min(wanted, max(read, made)):.0f} of {wanted} positions"
     trained, batch = trainer.trained_positions, settings.trainer.batch_size
@@ -92,13 +94,10 @@ def describe_learning(ratings: Sequence[Scores], step: float, judged_from: int) 
     That is compared with the score of ten minutes before, or with the first one. Before the step `judged_from` nothing
     is said to be wrong.
     """
-    measured: dict[str, list[tuple[float, MatchResult]]] = {}
-    for found in ratings:
-        for opponent, counts in found.counts.items() if found.time is not None else ():
-            measured.setdefault(opponent, []).append((found.time or 0.0, MatchResult(*counts)))
+    measured = _by_opponent(ratings)
     if not measured:
         return "Not measured yet." if step >= judged_from else f"Learning is judged from step {judged_from} on."
-    name = max(measured, key=lambda name: (measured[name][-1][0], [*map(int, re.findall(r"\d+", name))]))
+    name = _strongest(measured)
     times = [time for time, _ in measured[name]]
     earlier = max(0, bisect_right(times, times[-1] - 600) - 1)
     minutes = max(1, round((times[-1] - times[earlier]) / 60))
@@ -111,6 +110,50 @@ def describe_learning(ratings: Sequence[Scores], step: float, judged_from: int) 
         word = "Learning" if low > before.score else "Worse than before" if high < before.score else "No clear change"
     sentence = f"{word}: {now.score:.0%} ({low:.0%} to {high:.0%}) against {name}{then}."
     return explained(sentence.replace("%", " %"))
+
+
+def describe_before(earlier: Sequence[Scores], ratings: Sequence[Scores], *, has_passed: bool = False) -> str:
+    """Return the newest score of the run before, and whether its last model is passed, in a sentence after a space.
+
+    "" if neither is known.
+
+    earlier:    the newest scores of the run before.
+    ratings:    those of the run itself.
+    has_passed: whether a model has passed it, whose scores need not be among `ratings` any more.
+    """
+    parts = []
+    if measured := _by_opponent(earlier):
+        name = _strongest(measured)
+        parts.append(f"the run before had {_percent(measured[name][-1][1])} against {name}")
+    against = [(found, counts) for found in ratings for name, counts in found.counts.items() if is_before(name)]
+    passing = [each for each in against if each[0].confirmed and is_before(each[0].confirmed["quantity"])]
+    if has_passed or passing:
+        word, decided = "passed", passing
+    else:
+        word, decided = "not yet passed", against
+    for scores, counts in decided[-1:]:
+        parts.append(f"step {scores.model.step} scored {_percent(MatchResult(*counts))} against its last model: {word}")
+    return f" {_sentence('; '.join(parts))}" if parts else ""
+
+
+def _by_opponent(ratings: Sequence[Scores]) -> dict[str, list[tuple[float, MatchResult]]]:
+    """Return the times and results against each opponent of constant strength, but the last model of the run before."""
+    measured: dict[str, list[tuple[float, MatchResult]]] = {}
+    for found in ratings:
+        for opponent, counts in found.counts.items() if found.time is not None else ():
+            if not is_before(opponent):
+                measured.setdefault(opponent, []).append((found.time or 0.0, MatchResult(*counts)))
+    return measured
+
+
+def _strongest(measured: Mapping[str, Sequence[tuple[float, MatchResult]]]) -> str:
+    """Return the strongest of the opponents that were measured last."""
+    return max(measured, key=lambda name: (measured[name][-1][0], [*map(int, re.findall(r"\d+", name))]))
+
+
+def _percent(result: MatchResult) -> str:
+    low, high = result.interval()
+    return f"{result.score:.0%} ({low:.0%} to {high:.0%})".replace("%", " %")
 
 
 def _sentence(clause: str) -> str:

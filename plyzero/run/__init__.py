@@ -7,6 +7,7 @@ journals       finished games that are not sealed yet, one file per worker
 adoption       the journals of dead workers are sealed by the trainer
 segments       sealed games: immutable files in Zarr format
 zarr_zip       arrays in one zip file that zarr can open
+before         a run that goes on from another one, with its settings, its games and its last model as an opponent
 replay         recorded games as arrays, with the rules or without them
 json_games     games as JSON: export, and import that the rules check
 models         published ONNX models: names, order, digests

@@ -22,7 +22,7 @@ from plyzero.pulse import pulse_file
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.declarations import check_not_over
 from plyzero.run.configuration import PRESETS, parse_environment, parse_options, preset_for, resolve
-from plyzero.settings import Settings, with_new_names
+from plyzero.settings import Layer, Settings, with_new_names
 from plyzero.volumes import RemotePath, keeps_first
 
 FORMAT: Final = 1
@@ -185,16 +185,28 @@ def create_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int =
     return run
 
 
-def plan_run(root: Path, game: GameSpec, *, preset: str = "quick", seed: int = 0, options: Sequence[str] = ()) -> Run:
-    """Return the run that `create_run` would create, without writing anything. Raises what `create_run` raises."""
+def plan_run(
+    root: Path,
+    game: GameSpec,
+    *,
+    preset: str = "quick",
+    seed: int = 0,
+    options: Sequence[str] = (),
+    settings: Layer | None = None,
+) -> Run:
+    """Return the run that `create_run` would create, without writing anything. Raises what `create_run` raises.
+
+    settings: those that take the place of the preset's.
+    """
     root = root.absolute()
     if (root / "run.toml").exists():
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(root / "run.toml"))
     check_not_over(game.start)
     _check_seed(seed)
-    settings = resolve(preset=preset_for(preset, game.start), environment=os.environ, options=options)
+    first = settings or preset_for(preset, game.start)
+    resolved = resolve(preset=first, environment=os.environ, options=options)
     run_id = RunId(secrets.token_hex(8))
-    return Run(root=root, identity=game.identity, preset=preset, seed=seed, settings=settings, id=run_id, game=game)
+    return Run(root=root, identity=game.identity, preset=preset, seed=seed, settings=resolved, id=run_id, game=game)
 
 
 def write_run(run: Run) -> None:

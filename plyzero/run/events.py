@@ -32,6 +32,10 @@ MAX_BEAT_BYTES: Final = 1 << 16
 RATINGS: Final = "rating.jsonl"
 """The file of metrics with a line for each measured model."""
 
+BEFORE: Final = "before"
+"""The directory of the last model and the metrics of the run before, from which a run goes on; `before@STEP` is this
+model as an opponent of ratings."""
+
 CONFIRMED: Final = "confirmed"
 """The field of a line of ratings with a confirmation of a score, and of the trainer's heartbeat with all of them."""
 
@@ -102,7 +106,8 @@ class Progress(Event):
     confirmed: the scores that further games have confirmed, by quantity.
     budget:    the settings of the trainer's budget.
     done:      the part of the budget with which the training is over, "" if it is not.
-    bootstrap_positions: positions with a full search that it has read for the first model.
+    bootstrap_positions, generated_positions: positions with a full search that it has read, made without a model and
+    with one.
     """
 
     step: float = 0.0
@@ -113,6 +118,7 @@ class Progress(Event):
     budget: dict[str, object] | None = None
     done: str = ""
     bootstrap_positions: float = 0.0
+    generated_positions: float = 0.0
     trained_positions: float = 0.0
     credit: float = 0.0
 
@@ -306,6 +312,16 @@ def _counts(found: object) -> tuple[int, int, int] | None:
     return wins, draws, losses
 
 
+def is_before(name: str) -> bool:
+    """Return whether an opponent, or the quantity of a confirmation, is the last model of the run before."""
+    return name.rpartition(" ")[2].startswith(f"{BEFORE}@")
+
+
+def has_passed(metrics: Path) -> bool:
+    """Return whether further games have confirmed that a model of a run scores half against that of the run before."""
+    return any(found.confirmed and is_before(found.confirmed["quantity"]) for found in read_scores(metrics))
+
+
 def last_measured(metrics: Path) -> ModelName | None:
     """Return the model that was measured last; None if none was."""
     return _model(last_line(metrics / RATINGS) or {}, "model")
@@ -321,7 +337,7 @@ def best_model(directory: Path, metrics: Path) -> ModelName:
     reached: set[ModelName] = set()
     for found in read_scores(metrics):
         counts.setdefault(found.model, {}).update(found.counts)
-        if found.confirmed:
+        if found.confirmed and not is_before(found.confirmed["quantity"]):
             reached.add(found.model)
     measured = [name for name in list_models(directory) if name in counts]
     if not measured:

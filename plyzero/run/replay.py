@@ -67,18 +67,23 @@ def read_games(path: Path | str) -> Games:
     return Games.concatenate(parts)
 
 
-def copy_games(source: Run, target: Run) -> int:
+def copy_games(source: Run, target: Run, *, report: Callable[[str], None]) -> int:
     """Copy the sealed games of `source` into `target`, a run without games, as those of one worker; return how many.
 
     Their models are not models of `target`: moves are recorded as evaluated by FOREIGN_FENCE and step 1, older than all
-    of its own. A segment that cannot be read is left out, with a warning. Raises UserError if there are none.
+    of its own. A damaged segment is left out, with a warning. Raises UserError if there are none, and OSError.
+
+    report: called with a sentence before each segment.
     """
     incarnation = uuid.uuid4().hex[:8]
     copied, sequence = 0, 0
     for name in sorted(list_segments(source.segments), key=lambda each: (each.last_step, each)):
+        report(f"{copied} games copied")
         try:
             games = read_segment(source.segments / str(name), source.game, run_id=source.id)
-        except (SegmentError, OSError) as error:
+        except FileNotFoundError:
+            continue  # removed by the trainer of `source` since the listing
+        except SegmentError as error:
             log.warning("left out: %s", error)
             continue
         evaluated = games.positions["model_fence"] > 0

@@ -192,8 +192,11 @@ def parse_unused(name: str) -> JournalName | None:
 
 
 def bootstrap_positions(directory: Path) -> int:
-    """Return the number of positions with a full search that were made before the first model, and are sealed."""
-    return sum(name.full for name in list_segments(directory) if name.bootstrap)
+    """Return the number of sealed positions with a full search, from which a run without a model makes its first one.
+
+    They were made without a model, or are those of the run before.
+    """
+    return sum(name.full for name in list_segments(directory))
 
 
 def list_segments(directory: Path) -> Iterator[SegmentName]:

@@ -18,7 +18,8 @@ from plyzero.errors import UserError, plain
 from plyzero.files import modified_at
 from plyzero.kits.arena.ladder import LADDER, TABLE, read_table
 from plyzero.play.scores import MatchResult
-from plyzero.run.events import RATINGS, NewLines, TrainerLine, WorkerLine, figure, parse_scores, words_of
+from plyzero.run.directory import RunDirectory, read_run
+from plyzero.run.events import BEFORE, RATINGS, NewLines, TrainerLine, WorkerLine, figure, parse_scores, words_of
 from plyzero.run.view import RunView
 from plyzero.volume_errors import FileErrors
 
@@ -67,6 +68,7 @@ class Series(TypedDict):
 
     reader: changes when the numbers begin anew; rows of another reader must be dropped.
     next:   the number with which the rows after this answer are asked for.
+    before: of the run before, in an answer with all rows; None if there is none.
     """
 
     version: int
@@ -76,6 +78,7 @@ class Series(TypedDict):
     ratings: dict[str, Curve]
     workers: dict[str, Curve]
     ladder: LadderCurve | None
+    before: Series | None
 
 
 class Warned(TypedDict):
@@ -116,7 +119,8 @@ class Columns:
 class RunSeries:
     """The metrics of a run as curves; every line is read once."""
 
-    def __init__(self, view: RunView) -> None:
+    def __init__(self, view: RunView, *, with_before: bool = True) -> None:
+        """with_before: with the curves of the run before."""
         self._run, self._lines = view.run, view.lines
         self._reader = uuid.uuid4().hex[:8]
         self._files: dict[Path, NewLines] = {}
@@ -130,6 +134,7 @@ class RunSeries:
         self._ladder: LadderCurve | None = None
         self._ladder_at = 0.0
         self._warnings: dict[str, Warned] = {}
+        self._before = read_before(view.run) if with_before else None
 
     def refresh(self) -> None:
         """Read the lines that are new."""
@@ -156,6 +161,7 @@ class RunSeries:
             "ratings": {opponent: columns.since(number) for opponent, columns in self._ratings.items()},
             "workers": {curve.name: curve.columns.since(number) for curve in self._workers.values()},
             "ladder": self._ladder,
+            "before": None if number else self._before,
         }
 
     @property
@@ -243,6 +249,16 @@ class RunSeries:
             "checkpoints": checkpoints.since(0),
             "others": dict([*others.items()][:MAX_OPPONENTS]),
         }
+
+
+def read_before(run: RunDirectory) -> Series | None:
+    """Return the curves of the run before, which do not change any more; None if there is none that can be read."""
+    try:
+        series = RunSeries(RunView(read_run(run.root / BEFORE, environment={})), with_before=False)
+    except UserError:
+        return None
+    series.refresh()
+    return series.since(0)
 
 
 class _WorkerCurve:

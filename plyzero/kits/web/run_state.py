@@ -163,7 +163,7 @@ class _Watched:
             return None
         if not is_running:
             return "nothing has been learned yet and nothing is running; plyzero train starts workers and a trainer"
-        wanted, made = self.run.settings.selfplay.bootstrap_positions, found["replay"]["bootstrap_positions"]
+        wanted, made = self.run.settings.selfplay.bootstrap_positions, found["replay"]["full_positions"]
         if made < wanted:
             return f"the curves begin with the first model, which waits for games: {made} of {wanted} positions"
         return f"the curves begin with the first model, which learns from {made} positions now"

@@ -8,6 +8,7 @@ const FEW_GAMES = 10; // of the newest games, until all are asked for
 const DASHES = [[], [8, 5], [2, 4], [12, 3, 2, 3]];
 const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200, 14400, 43200].map((minutes) => 60 * minutes);
 const WHOLE_STEPS = [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((power) => [1, 2, 5].map((each) => each * 10 ** power));
+const BEFORE = "the run before"; // from which this one goes on
 const X_NAMES = { step: "step", time: "time", games: "games" };
 
 // ---------------------------------------------------------------------------------------------- numbers as text
@@ -50,7 +51,7 @@ function merged(old, more) {
   if (old.next === more.next && JSON.stringify(old.ladder) === JSON.stringify(more.ladder)) return old;
   const each = (part) => Object.fromEntries(
     Object.entries(more[part]).map(([name, columns]) => [name, appended(old[part][name], columns)]));
-  return { ...more, learning: appended(old.learning, more.learning), ratings: each("ratings"), workers: each("workers") };
+  return { ...more, before: old.before, learning: appended(old.learning, more.learning), ratings: each("ratings"), workers: each("workers") };
 }
 
 async function newSeries(old, run = "") {
@@ -320,8 +321,9 @@ function overlaid(chart, other, name) {
 }
 
 function Charts({ series, state }) {
-  const [xName, setX] = useState("step"), [name, setName] = useState("");
-  const other = useOther(name), others = state.others ?? [];
+  const [xName, setX] = useState("step"), [chosen, setName] = useState(null), name = chosen ?? (series?.before ? BEFORE : "");
+  const ofFolder = useOther(name === BEFORE ? "" : name), other = name === BEFORE ? series.before : ofFolder;
+  const others = [...(series?.before ? [BEFORE] : []), ...(state.others ?? [])];
   const running = new Set(state.processes.filter(isAlive).map((each) => each.name));
   const charts = useMemo(() => {
     const theirs = chartsOf(other, xName, { running: new Set(), judged_from: state.judged_from });
