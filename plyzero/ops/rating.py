@@ -50,6 +50,9 @@ NICENESS: Final = 10
 HALF: Final = 0.5
 """Least score against the last model of the run before with which a model has passed it."""
 
+PASSING_SECONDS: Final = 90.0
+"""Time in seconds after which it stays undecided whether a model has passed that of the run before."""
+
 PART_GAMES: Final = 20
 """Number of further games between two looks at their interval."""
 
@@ -190,7 +193,8 @@ class Rater:
                 self._report(name, confirmed)
             if to_pass and not has_lost:
                 self.is_confirming = False
-                self._report(name, self._play_on(network, "score", HALF, to_pass, first=scores[to_pass].score))
+                first = scores[to_pass].score
+                self._report(name, self._play_on(network, "score", HALF, to_pass, first=first, seconds=PASSING_SECONDS))
         except (_StoppedError, FileNotFoundError):
             pass  # cancelled, or removed meanwhile: the next one is measured
         except _SlowError as error:
@@ -231,11 +235,15 @@ class Rater:
         self.is_confirming = True
         return self._play_on(network, kind, least, opponent, first=first.value)
 
-    def _play_on(self, network: Network, kind: str, least: float, opponent: str, *, first: float) -> Rating:
+    def _play_on(
+        self, network: Network, kind: str, least: float, opponent: str, *, first: float, seconds: float = math.inf
+    ) -> Rating:
         """Return the rating of further games, until the interval of their mean does not hold `least`.
 
-        first: their mean in the games before.
+        first:   their mean in the games before.
+        seconds: time after which no more games are begun.
         """
+        end = self._clock() + seconds
         match = _Match(self._run, opponent, network, games=MOST_GAMES, seed=1, check=self._check_stopped)
         result = MatchResult(0, 0, 0)
         while True:
@@ -246,7 +254,8 @@ class Rater:
                 f"step {network.step} has reached {kind} {first:.2f} against {opponent} and plays on: "
                 f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f}) in {result.games} more games"
             )
-            if found.low >= least or found.high < least or result.games >= MOST_GAMES:
+            is_decided = found.low >= least or found.high < least
+            if is_decided or result.games >= MOST_GAMES or self._clock() >= end:
                 break
         reached = found.low >= least or (found.value >= least and result.games >= MOST_GAMES)
         confirmation = Confirmation(

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from plyzero import Bot
 from plyzero.kits.cluster.bucket import BucketPath
 from plyzero.run.adoption import seal_games
-from plyzero.run.directory import Run
+from plyzero.run.directory import Run, open_run
 from plyzero.run.events import read_heartbeats
 from plyzero.run.metrics import Heartbeat
+from plyzero.run.models import list_models
 from plyzero.run.records import JournalName
+from plyzero.run.replay import read_games
+from plyzero.run.segments import list_segments
 from tests.helpers.buckets import connected, new_prefix, s3_server
 from tests.helpers.cli import plyzero, refused, shown
 from tests.helpers.journals import leave
@@ -49,6 +53,14 @@ def test_a_run_is_created_once(root: BucketPath):
     assert "created s3://runs/" in shown("init", "tic-tac-toe", "--run", str(root))
     again = refused("init", "tic-tac-toe", "--run", str(root))
     assert again == f"plyzero: {root} is a run directory already; it was not changed\n"
+
+
+def test_a_run_in_a_directory_or_a_bucket_goes_on_from_one_in_a_bucket(run: Run, tmp_path: Path):
+    for root in (tmp_path / "new", new_prefix()):
+        assert "; its last model, step 12, is the one to pass" in shown("init", str(root), "--from", str(run.root))
+        new = open_run(root)
+        assert sum(name.games for name in list_segments(new.segments)) == len(read_games(run.root).games)
+        assert Bot.of_model(root / "before", new.game).name.startswith(str(list_models(run.models)[0]))
 
 
 def test_commands_that_read_a_run_read_one_in_a_bucket(run: Run, tmp_path: Path):

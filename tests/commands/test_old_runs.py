@@ -66,7 +66,8 @@ def test_a_new_run_begins_with_the_games_of_an_old_one(root: Path, tmp_path: Pat
     before, options = contents(root), [part for option in SMALL for part in ("-o", option)]
     said = shown("init", "tic-tac-toe", "--run", str(tmp_path / "new"), "--from", str(root), *options)
     old, new = read_games(root), read_games(tmp_path / "new")
-    assert f"; it begins with {len(old.games)} games of {root}\n" in said
+    assert f"; it begins with {len(old.games)} games of {root}; its last model, step 25, is the one to pass\n" in said
+    assert Bot.load(tmp_path / "new" / "before").choose(open_run(root).game.start) in range(9)
     assert contents(root) == before
     assert sorted(new.games["id"].tolist()) == sorted(old.games["id"].tolist())
     evaluated = new.positions["model_fence"] > 0
