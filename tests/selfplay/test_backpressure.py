@@ -84,10 +84,9 @@ def test_without_a_model_a_worker_waits_once_the_bootstrap_is_made(tmp_path: Pat
     games.positions["model_step"][:] = 0
     run, writer, backpressure = parts(tmp_path, clock, f"selfplay.bootstrap_positions={2 * games.num_full}")
     seal(run, games, 0, owner="w1.0123abcd")
-    seal(run, some_games(run.game, 0, (40,)), owner="w2.0123abcd")  # with a model, so no bootstrap
     backpressure.refresh()
     assert backpressure.reason(has_model=False) is None
-    seal(run, games, 1, owner="w1.0123abcd")
+    seal(run, some_games(run.game, 0, (40,)), owner="imported.0123abcd")  # those of the run before count
     backpressure.refresh()
     assert backpressure.reason(has_model=False) == "waiting for the first model"
     assert writer._seal_asked
