@@ -184,9 +184,9 @@ def main() -> None:
         add("network alone", partial(network_alone, run, content, seconds, batches))
         best = report["parts"]["network alone"].get("best_per_second", np.inf)
         add("workers through one evaluator", partial(through_evaluator, run, seconds, workers, best))
-        network, games = run.settings.network, run.settings.selfplay.parallel_games
-        about = ["--blocks", str(network.blocks), "--channels", str(network.channels), "--no-cache"]
-        about += ["--seconds", str(5 * seconds), "-o", f"selfplay.parallel_games={games}"]
+        about = ["--preset", given.preset, "--seconds", str(5 * seconds)]
+        for option in options:
+            about += ["-o", option]
         add("one worker alone", partial(ask, "bench", given.game, "--json", *about))
         add("training", partial(training, run, seconds))
         if not given.quick:

@@ -27,17 +27,20 @@ from plyzero.run.models import list_models
 
 BIN = Path(sys.executable).parent
 BREAKTHROUGH, DOTS = "examples.breakthrough:Breakthrough", "examples.dots_and_boxes:DotsAndBoxes"
-SMALL = ("--blocks", "2", "--channels", "32")
+IN_32_BITS = ("-o", "selfplay.precision=fp32")
+SIZE = ("-o", "network.blocks=4", "-o", "network.channels=64")
+LARGE = (*SIZE, *IN_32_BITS)
+SMALL = ("-o", "network.blocks=2", "-o", "network.channels=32", *IN_32_BITS)
 NET = "half-trained.onnx"
-HALF_TRAINED = ("connect-four", "--net", NET)
+HALF_TRAINED = ("connect-four", "--net", NET, *IN_32_BITS)
 CASES: dict[str, tuple[str, ...]] = {
-    "Connect Four, 4 x 64": ("connect-four", "--no-cache"),
+    "Connect Four, 4 x 64": ("connect-four", "--no-cache", *LARGE),
     "Connect Four, 2 x 32": ("connect-four", "--no-cache", *SMALL),
-    "Othello, 4 x 64": ("othello", "--no-cache"),
+    "Othello, 4 x 64": ("othello", "--no-cache", *LARGE),
     "Othello, 2 x 32": ("othello", "--no-cache", *SMALL),
-    "Breakthrough in plain Python, 4 x 64": (BREAKTHROUGH, "--no-cache"),
-    "Dots and Boxes in plain Python, 4 x 64": (DOTS, "--no-cache"),
-    "Connect Four, 4 x 64, 800 simulations": ("connect-four", "-o", "selfplay.simulations=800"),
+    "Breakthrough in plain Python, 4 x 64": (BREAKTHROUGH, "--no-cache", *LARGE),
+    "Dots and Boxes in plain Python, 4 x 64": (DOTS, "--no-cache", *LARGE),
+    "Connect Four, 4 x 64, 800 simulations": ("connect-four", "-o", "selfplay.simulations=800", *LARGE),
     "Connect Four, half trained 4 x 64": HALF_TRAINED,
     "... without the cache": (*HALF_TRAINED, "--no-cache"),
     "... without the cache, all searches full": (
@@ -47,7 +50,6 @@ CASES: dict[str, tuple[str, ...]] = {
         "selfplay.full_search_probability=1",
     ),
 }
-SIZE = ("-o", "network.blocks=4", "-o", "network.channels=64")
 SECONDS = "40"
 PAIR_TURNS = 12
 

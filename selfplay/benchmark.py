@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from typing import Final, NamedTuple
@@ -15,6 +17,8 @@ from numpy.typing import NDArray
 
 from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import Network, reachable_observations
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import Game
 from plyzero.run.directory import Run
 from plyzero.search.evaluators import EvaluationBatch, RemoteEvaluator
 from plyzero.selfplay.evaluated_games import EvaluatedGames
@@ -30,6 +34,18 @@ MANY_HITS: Final = 0.9
 LITTLE_NETWORK: Final = 0.2
 """Share of the worker's time below which the network does not limit its speed."""
 
+RULES_PART: Final = 0.2
+"""Part of the time in which the rules of a game in plain Python are timed one by one."""
+
+RULES: Final = {
+    "play": "play_unchecked",
+    "outcome": "outcome",
+    "legal_actions": "legal_actions",
+    "observe": "observe",
+    "chances": "chances",
+}
+"""Rule -> the method that a worker calls."""
+
 
 def measure(
     run: Run,
@@ -41,10 +57,15 @@ def measure(
 ) -> dict[str, object]:
     """Play games of `run` into its store in turns with `network` alone, for `seconds` in all; return a JSON object.
 
-    docs/formats.md lists its fields. The network alone evaluates one batch of the games, with equal threads.
+    docs/formats.md lists its fields. The network alone evaluates one batch of the games, with equal threads. In the
+    last fifth of the time the rules of a game in plain Python are timed one by one, which slows them down a little.
+    Shares are of CPU time, on which other processes have little influence, or with `remote` of time.
+
     on_progress: called with the current activity, as a clause.
     remote:      evaluates the games in place of `network`, which it serves.
     """
+    is_plain = not isinstance(run.game.start, CompiledGame)
+    rules_seconds = RULES_PART * seconds if is_plain else 0.0
     began = time.perf_counter()
     with ReplayWriter(run, worker="bench", incarnation="00000000") as writer:
         on_progress("the first moves")
@@ -57,39 +78,109 @@ def measure(
         worker.reset_clocks()
         turns: list[Turn] = []
         turns_alone: list[Turn] = []
-        deadline = time.perf_counter() + seconds
+        deadline = time.perf_counter() + seconds - rules_seconds
         while not turns or time.perf_counter() < deadline:
             turns.append(timed(worker.play))
             turns_alone.append(timed(lambda limit: evaluate_alone(network, batch, limit)))
             on_progress(f"{turns[-1].per_second:.0f} of {turns_alone[-1].per_second:.0f} evaluations/s")
         counts = worker.counts() - before
-    played, alone = total(turns), total(turns_alone)
-    time_shares = worker.shares(played.seconds)
-    hit_rate = int(counts[HITS]) / max(1, int(counts[LOOK_UPS]))
-    shares = [turn.per_second / its.per_second for turn, its in zip(turns, turns_alone, strict=True)]
+        time_shares = worker.shares(turns)
+        rules = time_rules(worker, run.game.start, rules_seconds) if is_plain else {}
+    selfplay = run.settings.selfplay
     return {
         "version": 2,
         "game": run.game.identity,
         "network": network.label,
+        "precision": network.precision,
         "evaluator": remote is not None,
-        "parallel_games": run.settings.selfplay.parallel_games,
-        "threads": run.settings.selfplay.threads,
+        "parallel_games": selfplay.parallel_games,
+        "simulations": selfplay.simulations,
+        "fast_simulations": selfplay.fast_simulations,
+        "full_search_probability": selfplay.full_search_probability,
+        "threads": selfplay.threads,
         "batch": len(batch),
         "slices": len(turns),
+        **_rates(turns, turns_alone, counts, has_remote=remote is not None),
+        "first_move_seconds": round(first_move, 2),
+        "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (20 if sys.platform == "darwin" else 10),
+        "shares": time_shares,
+        "rules": rules,
+        "solved_by_cache": _hit_rate(counts) > MANY_HITS and time_shares["network"] < LITTLE_NETWORK,
+    }
+
+
+def _rates(
+    turns: Sequence[Turn], turns_alone: Sequence[Turn], counts: NDArray[np.int64], *, has_remote: bool
+) -> dict[str, object]:
+    """Return the fields of `measure` about speed."""
+    played, alone = total(turns), total(turns_alone)
+    shares = [turn.per_second / its.per_second for turn, its in zip(turns, turns_alone, strict=True)]
+    return {
         "evaluations_per_second": round(played.per_second, 1),
         "ceiling_per_second": round(alone.per_second, 1),
         "share_of_ceiling": round(played.per_second / alone.per_second, 4),
         "share_of_ceiling_quartiles": [round(float(each), 4) for each in np.quantile(shares, (0.25, 0.5, 0.75))],
-        "share_of_ceiling_cpu": None if remote else round(played.per_cpu_second / alone.per_cpu_second, 4),
-        "cache_hit_rate": round(hit_rate, 4),
+        "share_of_ceiling_cpu": None if has_remote else round(played.per_cpu_second / alone.per_cpu_second, 4),
+        "cache_hit_rate": round(_hit_rate(counts), 4),
         "simulations_per_second": round(int(counts[SIMULATIONS]) / played.seconds, 1),
         "simulations_of_ceiling": round(int(counts[SIMULATIONS]) / played.seconds / alone.per_second, 4),
         "positions_per_second": round(int(counts[MOVES]) / played.seconds, 1),
-        "first_move_seconds": round(first_move, 2),
-        "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (20 if sys.platform == "darwin" else 10),
-        "shares": time_shares,
-        "solved_by_cache": hit_rate > MANY_HITS and time_shares["network"] < LITTLE_NETWORK,
     }
+
+
+def _hit_rate(counts: NDArray[np.int64]) -> float:
+    return int(counts[HITS]) / max(1, int(counts[LOOK_UPS]))
+
+
+def time_rules(worker: MeasuredWorker, start: Game, seconds: float) -> dict[str, float]:
+    """Let `worker` play for `seconds`; return rule -> share of this time, the largest first.
+
+    The worker's game, in plain Python, begins at `start`.
+    """
+    began = worker.clock()
+    with timed_rules(type(start), worker.clock) as spent:
+        worker.play(seconds)
+    played = worker.clock() - began
+    by_share = sorted(spent.items(), key=lambda each: each[1], reverse=True)
+    return {rule: round(its_seconds / played, 4) for rule, its_seconds in by_share if its_seconds}
+
+
+@contextmanager
+def timed_rules(game: type[Game], clock: Callable[[], float]) -> Iterator[dict[str, float]]:
+    """Yield rule -> seconds of `clock` spent in this method of `game` while the body runs.
+
+    The time of a rule that another rule calls belongs to the caller, as a cheaper caller would save it.
+    """
+    spent = dict.fromkeys(RULES, 0.0)
+    is_inside = False
+
+    def with_clock(rule: str, method: Callable[..., object]) -> Callable[..., object]:
+        @functools.wraps(method)
+        def call(*arguments: object) -> object:
+            nonlocal is_inside
+            if is_inside:
+                return method(*arguments)
+            is_inside = True
+            began = clock()
+            try:
+                return method(*arguments)
+            finally:
+                spent[rule] += clock() - began
+                is_inside = False
+
+        return call
+
+    own = dict(vars(game))
+    for rule, name in RULES.items():
+        setattr(game, name, with_clock(rule, getattr(game, name)))
+    try:
+        yield spent
+    finally:
+        for name in RULES.values():
+            if name in own:
+                setattr(game, name, own[name])
+            else:
+                delattr(game, name)
 
 
 class Turn(NamedTuple):
@@ -142,15 +233,17 @@ class MeasuredWorker:
     """A worker without model watch and heartbeat, which also measures the time that its replay writer takes.
 
     batch: observations for one batch of its games, `[n, C, H, W]`.
+    clock: measures its parts: CPU time, or time if another process evaluates.
     """
 
     def __init__(self, run: Run, network: Network, writer: ReplayWriter, remote: RemoteEvaluator | None = None) -> None:
         self._writer = writer
+        self.clock = time.perf_counter if remote else time.process_time
         if remote:
-            evaluated = EvaluatedGames(run, count(), ModelWatch.of(run, threads=run.settings.selfplay.threads), remote)
+            evaluated = EvaluatedGames(run, count(), ModelWatch.of_worker(run), remote)
             self._run, self._games = evaluated.run, evaluated.games
         else:
-            self._games = [GamesInPlay(run.game.start, run.settings, seeds=count())]
+            self._games = [GamesInPlay(run.game.start, run.settings, seeds=count(), clock=self.clock)]
             self._run = partial(self._games[0].run, network, fence=1, step=1)
         seen = reachable_observations(run.game)
         batch_size = run.settings.selfplay.parallel_games // len(self._games)
@@ -165,9 +258,9 @@ class MeasuredWorker:
         deadline = time.perf_counter() + seconds
         while time.perf_counter() < deadline or self.moves == moves_before:
             for games in self._run():
-                began = time.perf_counter()
+                began = self.clock()
                 self._writer.add(games)
-                self._writer_seconds += time.perf_counter() - began
+                self._writer_seconds += self.clock() - began
         return self.evaluations - evaluations_before
 
     @property
@@ -191,8 +284,10 @@ class MeasuredWorker:
         """Begin to count the time of `shares` from now on."""
         self._before = self._seconds()
 
-    def shares(self, played_seconds: float) -> dict[str, float]:
-        """Return part -> share of the time in `play` since `reset_clocks`; `search` includes compiled rules."""
+    def shares(self, turns: Sequence[Turn]) -> dict[str, float]:
+        """Return part -> share of the time of `turns`, all since `reset_clocks`; `search` includes compiled rules."""
+        played = total(turns)
+        played_seconds = played.seconds if self.clock is time.perf_counter else played.cpu_seconds
         spent = {part: seconds - self._before[part] for part, seconds in self._seconds().items()}
         spent["other"] = played_seconds - sum(spent.values())
         return {part: round(seconds / played_seconds, 4) for part, seconds in spent.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -65,22 +65,32 @@ class GamesInPlay:
              rules), `rules` (in plain Python) and `record` (finished games made into records).
     """
 
-    def __init__(self, start: Game, settings: Settings, *, seeds: Iterator[int], one_by_one: bool = False) -> None:
+    def __init__(
+        self,
+        start: Game,
+        settings: Settings,
+        *,
+        seeds: Iterator[int],
+        one_by_one: bool = False,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
         """Begin `settings.selfplay.parallel_games` games from `start`; each takes the next of `seeds`.
 
         one_by_one: begin with one game, and with one more for each `_length` moves, so that games do not end all at
                     once. While there is no model there are at most GAMES_WITHOUT_MODEL.
+        clock:      measures `seconds`.
         """
         selfplay, plies = settings.selfplay, start.max_plies
         games = selfplay.parallel_games
         simulations = max(selfplay.simulations, selfplay.fast_simulations)
-        self._start, self._seeds = start, seeds
+        self._start, self._seeds, self._clock = start, seeds, clock
         self.search = SearchSlots(
             start,
             settings.search,
             slots=games,
             simulations=2 * simulations if selfplay.reuse_trees else simulations,
             cache_bytes=selfplay.cache_mb << 20,
+            clock=clock,
         )
         size = math.prod(start.observation_shape)
         self._packs_bits = np.dtype(start.observation_dtype).kind == "b"
@@ -115,9 +125,9 @@ class GamesInPlay:
         fence, step: the model of `evaluate`, for the records; 0 = none. The fence is the number of the trainer's start
                      that made the model.
         """
-        began = perf_counter()
+        began = self._clock()
         self.search.ask(evaluate)
-        self._seconds["network"] += perf_counter() - began
+        self._seconds["network"] += self._clock() - began
         return self._play(fence, step)
 
     def answer(
@@ -185,10 +195,10 @@ class GamesInPlay:
         self._begin_further_games(has_model=fence > 0)
         under_way = np.count_nonzero(phase != NOT_BEGUN)
         while True:
-            began = perf_counter()
+            began = self._clock()
             logits, wdl = search.take_answer()
             search.waiting = play_on(search.trees, logits, wdl, self._records, fence, step)
-            self._seconds["search"] += perf_counter() - began
+            self._seconds["search"] += self._clock() - began
             if search.waiting == under_way:
                 break
             try:
@@ -263,7 +273,7 @@ class GamesInPlay:
 
     def _play_chosen_move(self, slot: int) -> None:
         """Play, by rules in plain Python, the move that `play_on` has chosen."""
-        began = perf_counter()
+        began = self._clock()
         plies, row = self._records.games[slot][["plies", "rows"]].tolist()
         action = int(self._records.positions[slot, row]["action"])
         following = self._roll(slot, self.search.root(slot).after(action), ply=plies + 1)
@@ -272,7 +282,7 @@ class GamesInPlay:
             self.search.place_subtree(slot)
         elif became == PLAYED:
             self.search.place(slot, following)
-        self._seconds["rules"] += perf_counter() - began
+        self._seconds["rules"] += self._clock() - began
 
     def _roll(self, slot: int, position: KnownPosition, *, ply: int) -> KnownPosition:
         """Return `position` after the rolls, if any, before the move number `ply`."""
@@ -293,17 +303,17 @@ class GamesInPlay:
 
     def _empty_record(self, slot: int) -> None:
         """Compress the part of a game's record that is in the tables, so that there is room for more."""
-        began = perf_counter()
+        began = self._clock()
         self._pages[slot].append([zlib.compress(part.tobytes(), level=1) for part in self._recorded(slot)])
         game = self._records.games[slot]
         game["rows"] = 0
         game["moves"] = 0
         game["phase"] = SEARCHING
-        self._seconds["record"] += perf_counter() - began
+        self._seconds["record"] += self._clock() - began
 
     def _finish(self, slot: int, score: float) -> Games:
         """Return the record of the game in a slot, which is over with this `score` of GAME, and count resignations."""
-        began = perf_counter()
+        began = self._clock()
         self._may_give_up = min(MAX_GIVEN_UP, self._may_give_up + 1 / 100)
         game = self._records.games[slot]
         self._length = float(game["plies"] - game["opening_plies"])
@@ -321,7 +331,7 @@ class GamesInPlay:
         positions, moves, observations, luck = self._whole_record(slot)
         kept = luck.copy() if self._records_luck else None
         games = Games(record, positions.copy(), moves.copy(), self._unpacked(observations), kept)
-        self._seconds["record"] += perf_counter() - began
+        self._seconds["record"] += self._clock() - began
         return games
 
     def _count_resignation(self, game: np.void) -> None:

@@ -51,14 +51,12 @@ def run_worker(
     evaluator:   evaluates the positions while it can; this process does so otherwise.
     on_ready:    called when everything is compiled, before the first game is finished.
     """
-    settings = run.settings.selfplay
     incarnation = incarnation or uuid.uuid4().hex[:8]
     seeds = game_seeds(run.seed, name, incarnation)
     heartbeat = Heartbeat(*run.heartbeats(f"{name}.{incarnation}"))
     starts = {"role": "selfplay", "state": "compiling"}
     with repeating(lambda: heartbeat.beat(starts), 0.2, name="heartbeat of the start"):
-        largest = settings.parallel_games
-        watch = ModelWatch.of(run, threads=settings.threads, precision=settings.precision, largest=largest)
+        watch = ModelWatch.of_worker(run)
         games = EvaluatedGames(run, seeds, watch, evaluator, one_by_one=True)
     on_ready()
     lines = SparseLines(run.metrics / f"worker-{name}.{incarnation}.jsonl")

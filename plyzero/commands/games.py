@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from plyzero.commands import common
+from plyzero.commands.bottleneck import FASTER
 from plyzero.commands.machine import default_network
 from plyzero.errors import FailedError, UserError
 
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
     from plyzero.check.survey import Survey
     from plyzero.check.violations import Violation
     from plyzero.rules.game import Game
-
-FASTER: Final = {
-    "play": "Copy less: a board of bytes or a tuple instead of an array",
-    "outcome": "Let play find out whether the move has won, and keep that",
-    "legal_actions": "Test all squares at once, or let play keep what is legal",
-    "observe": "Make the planes from the whole board, not square by square",
-}
-"""Rule -> advice that makes it faster in plain Python."""
 
 
 def _list_laws(wanted: bool) -> None:

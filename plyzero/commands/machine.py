@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,9 +15,10 @@ import typer
 from rich.text import Text
 
 from plyzero.commands import common
-from plyzero.errors import FailedError, plain
+from plyzero.errors import FailedError, UserError, plain
 
 if TYPE_CHECKING:
+    from plyzero.network.onnx_network import Network
     from plyzero.rules.catalog import GameSpec
     from plyzero.run.directory import Run
     from plyzero.search.evaluators import RemoteEvaluator
@@ -64,37 +66,37 @@ def doctor(
 def bench(
     game: common.GameArgument,
     net: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="An ONNX model; by default a network with random weights.")
+        Path | None,
+        typer.Option(
+            metavar="FILE|DIR",
+            help="An ONNX model, or a run, whose settings are used; by default a network with random weights.",
+        ),
     ] = None,
-    blocks: Annotated[int, typer.Option(min=1, help="Residual blocks of the random network.")] = 4,
-    channels: Annotated[int, typer.Option(min=1, help="Channels of the random network.")] = 64,
     seconds: Annotated[float, typer.Option(min=1, max=86_400, help="Duration of the measurement, in seconds.")] = 20,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Evaluate every position with the network, without the cache.")
     ] = False,
-    precision: Annotated[
-        Literal["fp32", "int8"], typer.Option(help="Numbers of the network; its 8-bit form is made here.")
-    ] = "fp32",
     evaluator: Annotated[
         bool, typer.Option("--evaluator", help="Evaluate in another process, as workers do beside a GPU.")
     ] = False,
+    preset: common.Preset = None,
     options: common.Options = None,
+    blocks: Annotated[int | None, typer.Option(min=1, hidden=True)] = None,
+    channels: Annotated[int | None, typer.Option(min=1, hidden=True)] = None,
+    precision: Annotated[Literal["auto", "fp32", "int8"] | None, typer.Option(hidden=True)] = None,
     as_json: common.Json = False,
 ) -> None:
-    """Measure the speed of self-play, compared with the network alone.
+    """Measure a worker as `train` would start it here: its speed, and where its time goes.
 
-    Half a second of self-play, recording included, and half a second of the network alone are measured in turn.
+    Half a second of self-play, recording included, and half a second of the network alone are measured in turn. -o
+    changes a setting, such as network.blocks=4.
     """
     import tempfile
 
-    from plyzero.network.model_loader import load_network
-    from plyzero.network.onnx_network import Network, reachable_observations
-    from plyzero.run.directory import create_run, open_run
-    from plyzero.run.models import read_model_file
-
     found = common.find_game(game)
     settings = list(options or ())
-    settings += [f"network.blocks={blocks}", f"network.channels={channels}"]
+    shorter = {"network.blocks": blocks, "network.channels": channels, "selfplay.precision": precision}
+    settings += [f"{key}={value}" for key, value in shorter.items() if value is not None]
     if no_cache:
         settings.append("selfplay.cache_mb=0")
     with (
@@ -102,41 +104,96 @@ def bench(
         common.show_progress("starting") as report_progress,
         common.playing(found),
     ):
-        run = create_run(Path(directory) / "run", found, options=settings)
-        threads = run.settings.selfplay.threads
-        if net is None:
-            content = common.in_another_process(random_weights, run.root)  # a worker does not load torch
-            network = Network(content, found, label=f"random weights, {blocks} x {channels}", threads=threads)
-        else:
-            network = load_network(net, found, threads=threads)
-            content = read_model_file(open_run(net).models / network.label if net.is_dir() else net)
-        if precision == "int8":
-            from plyzero.trainer.export import quantise
-
-            content = quantise(content, reachable_observations(found))
-            network = Network(content, found, label=f"{network.label}, int8", threads=threads)
+        run = _make_run(Path(directory) / "run", found, net, preset, settings)
+        network = _publish(run, net)
         from plyzero.selfplay.benchmark import measure  # it takes seconds, so arguments are checked before
 
-        with _serving(run, content) if evaluator else nullcontext() as remote:
+        with _serving(run) if evaluator else nullcontext() as remote:
             report = measure(run, network, seconds=seconds, on_progress=report_progress, remote=remote)
+        report_progress("this machine")
+        report["bot_evaluations_per_cpu_second"] = _speed_of_bot()
     if as_json:
         print(json.dumps(report))
     else:
-        _print(report)
+        _print(report, found)
+
+
+def _make_run(root: Path, game: GameSpec, net: Path | None, preset: str | None, options: Sequence[str]) -> Run:
+    """Create the run whose worker is measured, with the settings that `train` would give it."""
+    from plyzero.run.directory import open_run, plan_run, write_run
+
+    planned = plan_run(root, game, preset=preset or "quick", options=options)
+    if net is not None and net.is_dir():
+        if preset:
+            raise UserError(f"expected no --preset beside the run {net}, whose settings are used")
+        planned = replace(planned, settings=open_run(net, game=game, options=options).settings)
+    write_run(planned)
+    return planned
+
+
+def _publish(run: Run, net: Path | None) -> Network:
+    """Publish `net`, or random weights, in `run` as its trainer would; return what a worker of the run then loads."""
+    from plyzero.network.model_loader import ModelWatch, load_network
+    from plyzero.run.directory import open_run
+    from plyzero.run.models import read_model_file
+
+    content, label = None, f"random weights, {run.settings.network.blocks} x {run.settings.network.channels}"
+    if net is not None:
+        network = load_network(net, run.game, threads=run.settings.selfplay.threads)
+        if find_spec("torch") is None:  # which makes the 8-bit form
+            return network
+        label = network.label
+        content = read_model_file(open_run(net).models / label if net.is_dir() else net)
+    common.in_another_process(publish_first, run.root, content)  # a worker does not load torch
+    loaded = ModelWatch.of_worker(run).newer()
+    assert loaded
+    loaded.label = label
+    return loaded
+
+
+def publish_first(root: Path, content: bytes | None = None) -> None:
+    """Publish the ONNX file `content`, or a network with random weights, in the run `root`, in both its forms."""
+    from plyzero.network.onnx_network import reachable_observations
+    from plyzero.run.directory import KEY, open_run
+    from plyzero.run.models import publish_model
+
+    run = open_run(root)
+    if content is None:
+        content = random_weights(root)
+    from plyzero.trainer.export import make_forms, with_metadata
+
+    assert run.id
+    content = with_metadata(content, KEY, run.id.text)
+    forms = make_forms(run, content, reachable_observations(run.game))
+    publish_model(run.models, forms.content, fence=1, step=1, int8=forms.int8)
+
+
+def _speed_of_bot() -> float | None:
+    """Return evaluations per CPU second of the bundled network of Connect Four in 32 bits; None on a GPU."""
+    import numpy as np
+
+    from plyzero.network.model_loader import load_network
+    from plyzero.network.onnx_network import has_gpu, reachable_observations
+    from plyzero.play.bundled_bots import DIRECTORY
+    from plyzero.rules.catalog import load_game
+    from plyzero.selfplay.benchmark import evaluate_alone, timed, total
+
+    if has_gpu():
+        return None
+    game = load_game("connect-four")
+    network = load_network(DIRECTORY / "connect-four.onnx", game)
+    batch = np.resize(reachable_observations(game), (64, *game.start.observation_shape))
+    turns = [timed(lambda limit: evaluate_alone(network, batch, limit)) for _ in range(2)]
+    return round(total(turns).per_cpu_second, 1)
 
 
 @contextmanager
-def _serving(run: Run, content: bytes) -> Iterator[RemoteEvaluator]:
-    """Start an evaluator of the model `content` for `run`, and yield what asks it. Raises FailedError if it ends."""
+def _serving(run: Run) -> Iterator[RemoteEvaluator]:
+    """Start an evaluator of the model of `run`, and yield what asks it. Raises FailedError if it ends."""
     from plyzero.ops.child import free_port, start_plyzero
-    from plyzero.run.directory import KEY
     from plyzero.run.events import read_heartbeats
-    from plyzero.run.models import publish_model
     from plyzero.selfplay.evaluated_games import connect
-    from plyzero.trainer.export import with_metadata
 
-    assert run.id
-    publish_model(run.models, with_metadata(content, KEY, run.id.text), fence=1, step=1)
     port = free_port()
     arguments = ["evaluator", "--run", str(run.root), "--port", str(port)]
     server = start_plyzero("evaluator", arguments, run.logs / "evaluator.log")
@@ -159,15 +216,14 @@ def default_network(game: GameSpec) -> tuple[str, float] | None:
 
     import numpy as np
 
-    from plyzero.errors import UserError
-    from plyzero.network.onnx_network import Network, reachable_observations
+    from plyzero.network.onnx_network import reachable_observations
     from plyzero.run.directory import create_run
     from plyzero.selfplay.benchmark import evaluate_alone, timed
 
     with tempfile.TemporaryDirectory() as directory:
         run = create_run(Path(directory) / "run", game)
         try:
-            network = Network(common.in_another_process(_quantised, run.root), game, label="random weights")
+            network = _publish(run, None)
         except UserError:
             return None
     shape = (run.settings.selfplay.parallel_games, *game.start.observation_shape)
@@ -177,21 +233,8 @@ def default_network(game: GameSpec) -> tuple[str, float] | None:
     return size, 1e6 / turn.per_cpu_second
 
 
-def _quantised(run: Path) -> bytes:
-    from plyzero.network.onnx_network import reachable_observations, takes_int8
-    from plyzero.run.directory import open_run
-
-    content, opened = random_weights(run), open_run(run)
-    if not takes_int8(opened.settings.selfplay.precision):
-        return content
-    from plyzero.trainer.export import quantise
-
-    return quantise(content, reachable_observations(opened.game))
-
-
 def random_weights(run: Path) -> bytes:
     """Return an ONNX model with random weights for the run in this directory."""
-    from plyzero.errors import UserError
     from plyzero.run.directory import open_run
 
     try:
@@ -201,11 +244,19 @@ def random_weights(run: Path) -> bytes:
     return untrained(open_run(run))
 
 
-def _print(report: dict[str, Any]) -> None:
+def _print(report: dict[str, Any], game: GameSpec) -> None:
+    from plyzero.commands.bottleneck import compare, first_change
+    from plyzero.machine import usable_cores
+    from plyzero.network.onnx_network import takes_int8
+
     console = common.make_console()
     games = f"{report['parallel_games']} parallel games, batches of {report['batch']}"
     through = ", through an evaluator" if report["evaluator"] else ""
-    console.print(f"{report['game']}, {report['network']}{through}, {games}")
+    simulations = f"{report['simulations']} simulations for {report['full_search_probability']:.0%} of the moves"
+    console.print(
+        f"{report['game']}, {report['network']}, {report['precision']}{through}, {games}, {simulations}, "
+        f"{report['fast_simulations']} for the others"
+    )
     low, _, high = report["share_of_ceiling_quartiles"]
     cpu = report["share_of_ceiling_cpu"]
     table = common.make_table("", "", show_header=False)
@@ -233,3 +284,6 @@ def _print(report: dict[str, Any]) -> None:
         )
     parts = ", ".join(f"{name} {share:.1%}" for name, share in report["shares"].items() if share)
     console.print(f"time spent in: {parts}")
+    console.print(f"\n{first_change(game, report['shares'], report['rules'])}")
+    if bot := report["bot_evaluations_per_cpu_second"]:
+        console.print(f"\n{compare(bot, cores=usable_cores(), has_8_bit=takes_int8('auto'))}")

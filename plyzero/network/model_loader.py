@@ -228,6 +228,12 @@ class ModelWatch:
             precision=precision,
         )
 
+    @classmethod
+    def of_worker(cls, run: Run) -> Self:
+        """Return the watch of a self-play worker of `run`, with the threads, precision and batches of its settings."""
+        selfplay = run.settings.selfplay
+        return cls.of(run, threads=selfplay.threads, precision=selfplay.precision, largest=selfplay.parallel_games)
+
     def __enter__(self) -> Self:
         try:
             if not isinstance(self._directory, RemotePath):  # a store has no file events

@@ -183,15 +183,18 @@ class SearchSlots:
         simulations: int,
         leaves: int = 1,
         cache_bytes: int = 0,
+        clock: Callable[[], float] = perf_counter,
     ) -> None:
         """Make room for `slots` searches of at most `simulations` each, of the game that `start` belongs to.
 
         leaves:      most leaves of one search in a batch. There is one if several positions are searched, if they are
                      large, and if each roll of a chance node is evaluated.
         cache_bytes: memory for evaluations, which are remembered until another evaluator is used.
+        clock:       measures `rules_seconds`.
         """
         self._start = start
         self._settings = settings
+        self._clock = clock
         self._positions: list[dict[int, KnownPosition]] = [{} for _ in range(slots)]  # plain games only, by node
         self._width = 4 if start.max_score else 3  # win, draw, loss and, in a game with points, the score
         self._no_answer = (np.zeros((0, start.num_actions), np.float32), np.zeros((0, self._width), np.float32))
@@ -342,9 +345,9 @@ class SearchSlots:
             unread = np.flatnonzero(phase == READ)
             if WORTH_READING * len(unread) < self.waiting:
                 return NO_ROOM in phases
-            began = perf_counter()
+            began = self._clock()
             self._read_plain_leaves(unread)
-            self.rules_seconds += perf_counter() - began
+            self.rules_seconds += self._clock() - began
         return not phases.isdisjoint((NO_ROOM, READ))
 
     def _enlarge_trees(self, without_room: NDArray[np.bool_]) -> None:
