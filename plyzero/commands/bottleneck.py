@@ -25,9 +25,9 @@ MOST: Final = 0.5
 class Reference(NamedTuple):
     """A machine with which others are compared.
 
-    processor: its name.
-    per_second: evaluations per second on one core, of the bundled network of Connect Four in 32 bits, 64 in a batch.
-    cores:     number that the training used.
+    processor:  its name.
+    per_second: evaluations per second on one core, of a network of 4 x 64 for Connect Four in 32 bits, 64 in a batch.
+    cores:      number that the training used.
     """
 
     processor: str
@@ -36,48 +36,63 @@ class Reference(NamedTuple):
 
 
 README: Final = Reference(processor="AMD EPYC", per_second=10_053, cores=2)
-"""The machine of README's tables. Made by `make bench` on 2026-11-24, the day of these trainings: the row of 4 blocks x
-64 channels, Connect Four, network alone; docs/performance.md quotes it."""
+"""The machine of README's tables. Made by `make bench` on 2026-11-24, the day of these trainings: the row of 4 x 64,
+Connect Four, network alone; docs/performance.md quotes it."""
 
 
-def first_change(game: GameSpec, shares: Mapping[str, float], rules: Mapping[str, float]) -> str:
+def first_change(
+    game: GameSpec, shares: Mapping[str, float], rules: Mapping[str, float], *, evaluator: bool = False
+) -> str:
     """Return what takes most of a worker's time, and how many times as many positions its removal would give.
 
-    shares: part -> share of the time, as `measure` returns them.
-    rules:  rule in plain Python -> share of the time, the largest first; nothing for compiled rules.
+    shares:    part -> share of the time, as `measure` returns them.
+    rules:     rule in plain Python -> share of the time, the largest first; nothing for compiled rules.
+    evaluator: whether another process evaluates.
     """
     parts = {name: shares[name] for name in ("network", "rules", "search") if shares[name]}
-    first = max(parts, key=lambda name: parts[name])
+    by_share = sorted(parts, key=lambda name: parts[name], reverse=True)
+    first = by_share[0]
     if first == "rules":
         sentence = _of_rules(game, shares["rules"], rules)
     elif first == "network":
-        sentence = (
-            f"The network takes {shares['network']:.0%} of the time, so the rules are fast enough: if all else cost "
-            f"nothing, there would be {_times(1 - shares['network'])} as many positions. More come from more cores, a "
-            "GPU or a smaller network, such as -o network.channels=16."
-        )
+        sentence = _of_network(shares["network"], evaluator=evaluator)
     else:
-        search = "search" if rules else "search, with the compiled rules in it,"
-        sentence = (
-            f"The {search} takes {shares['search']:.0%} of the time: if it cost nothing, there would be "
-            f"{_times(shares['search'])} as many positions. With fewer simulations, such as -o "
-            "selfplay.simulations=32, there are more, with worse policies."
-        )
+        sentence = _of_search(game, shares["search"])
     if parts[first] >= MOST:
         return sentence
-    by_share = sorted(parts.items(), key=lambda each: each[1], reverse=True)
-    return f"No part takes half of the time: {', '.join(f'{name} {share:.0%}' for name, share in by_share)}. {sentence}"
+    return f"No part takes half of the time: {', '.join(f'{name} {parts[name]:.0%}' for name in by_share)}. {sentence}"
 
 
 def _of_rules(game: GameSpec, share: float, rules: Mapping[str, float]) -> str:
-    slowest, its_share = next(iter(rules.items()), ("", 0.0))
-    found = f"The rules take {share:.0%} of the time, {slowest} alone {its_share:.0%}. "
-    if game.start.is_adapted:
-        return f"{found}Rules written for plyzero and compiled would give up to {_times(share)} as many positions."
+    takes = f"The rules take {share:.0%} of the time"
+    compiled = f"Compiled rules would give up to {_times(share)} as many positions"
+    if game.start.is_adapted or not rules:
+        return f"{takes}. {compiled}."
+    slowest, its_share = next(iter(rules.items()))
     return (
-        f"{found}Change it first: {FASTER[slowest]}. If it cost nothing, there would be {_times(its_share)} as many "
-        f"positions; compiled rules would give up to {_times(share)} as many: "
-        f"plyzero new NAME --from {quote(game.name)} --compiled."
+        f"{takes}, {slowest} alone {its_share:.0%}. Change it first. {FASTER[slowest]}: without the cost of {slowest} "
+        f"there would be {_times(its_share)} as many positions. "
+        f"{compiled}: plyzero new NAME --from {quote(game.name)} --compiled."
+    )
+
+
+def _of_network(share: float, *, evaluator: bool) -> str:
+    name, more = "network", "more cores, a GPU or a smaller network, such as -o network.channels=16"
+    if evaluator:
+        name, more = "evaluator", "more workers beside this one"
+    return (
+        f"The {name} takes {share:.0%} of the time, so the rules are fast enough: if all else cost nothing, there "
+        f"would be {_times(1 - share)} as many positions. More come from {more}."
+    )
+
+
+def _of_search(game: GameSpec, share: float) -> str:
+    from plyzero.rules.compiled_game import CompiledGame
+
+    search = "search, with the compiled rules in it," if isinstance(game.start, CompiledGame) else "search"
+    return (
+        f"The {search} takes {share:.0%} of the time: if it cost nothing, there would be {_times(share)} as many "
+        "positions. With fewer simulations, such as -o selfplay.simulations=32, there are more, with worse policies."
     )
 
 
@@ -94,9 +109,9 @@ def compare(per_second: float, *, cores: int, has_8_bit: bool) -> str:
     has_8_bit:  whether workers here evaluate in 8 bits by default.
     """
     ratio = per_second / README.per_second
-    slower = "" if has_8_bit else "; its processor has no VNNI, so workers evaluate in 32 bits, about half as fast"
+    no_8_bit = " This processor has no VNNI, so workers evaluate in 32 bits, about half as fast as in 8 bits."
     return (
-        f"With the bundled network of Connect Four one core of this machine makes {per_second:,.0f} evaluations/s, "
-        f"{ratio:.2f} times as many as that of README's tables ({README.processor}, {README.per_second:,.0f}); they "
-        f"were made with {README.cores} cores, here are {cores}{slower}."
+        f"With a network of 4 x 64 for Connect Four one core of this machine makes {per_second:,.0f} evaluations/s, "
+        f"that of README's tables {README.per_second:,.0f} ({README.processor}): {ratio:.2f} times as many. "
+        f"README's runs had {README.cores} cores, this machine has {cores}.{'' if has_8_bit else no_8_bit}"
     )

@@ -284,6 +284,6 @@ def _print(report: dict[str, Any], game: GameSpec) -> None:
         )
     parts = ", ".join(f"{name} {share:.1%}" for name, share in report["shares"].items() if share)
     console.print(f"time spent in: {parts}")
-    console.print(f"\n{first_change(game, report['shares'], report['rules'])}")
+    console.print(f"\n{first_change(game, report['shares'], report['rules'], evaluator=report['evaluator'])}")
     if bot := report["bot_evaluations_per_cpu_second"]:
         console.print(f"\n{compare(bot, cores=usable_cores(), has_8_bit=takes_int8('auto'))}")

@@ -25,7 +25,7 @@ from tests.helpers.runs import small_run
 
 SMALL = ("--blocks", "1", "--channels", "4")
 PARTS = {"network", "search", "rules", "record", "other"}
-COSTS = {"play": 0.001, "legal_actions": 0.003, "observe": 0.002, "network": 0.016}
+COSTS = {"play": 0.001, "outcome": 0.001, "legal_actions": 0.003, "observe": 0.002, "network": 0.016}
 """Seconds of a call, in the games of `Costly`."""
 
 
@@ -76,7 +76,7 @@ class Slow:
 
 
 class Costly(TicTacToe, version=1):
-    """Rules that take known times of a clock, and count their calls."""
+    """Rules that take known times of a clock, and count their calls; `legal_actions` asks for the outcome once."""
 
     clock = Clock()
     calls: ClassVar[Counter[str]] = Counter()
@@ -94,6 +94,10 @@ class Costly(TicTacToe, version=1):
     def legal_actions(self):
         self.take("legal_actions")
         return super().legal_actions()
+
+    def outcome(self):
+        self.take("outcome")
+        return super().outcome()
 
     def observe(self):
         self.take("observe")
@@ -141,8 +145,13 @@ def test_each_rule_has_its_share_the_largest_first(costly: tuple[benchmark.Measu
     Costly.calls.clear()
     rules = benchmark.time_rules(worker, Costly(), 2.0)
     elapsed = clock() - began
-    assert [*rules] == ["legal_actions", "observe", "play"]
-    assert rules == pytest.approx({rule: COSTS[rule] * Costly.calls[rule] / elapsed for rule in rules}, abs=1e-4)
+    nested = COSTS["outcome"] * Costly.calls["legal_actions"] / elapsed  # each of them asks for the outcome
+    expected = {rule: COSTS[rule] * calls / elapsed for rule, calls in Costly.calls.items()}
+    expected["legal_actions"] += nested
+    expected["outcome"] -= nested
+    assert [*rules] == sorted(rules, key=lambda rule: -expected[rule])
+    assert next(iter(rules)) == "legal_actions"
+    assert rules == pytest.approx(expected, abs=1e-4)
     assert dict(vars(Costly)) == methods  # nothing is timed any longer
 
 
