@@ -19,6 +19,7 @@ from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import Network, reachable_observations
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
+from plyzero.rules.random_game import random_game
 from plyzero.run.directory import Run
 from plyzero.search.evaluators import EvaluationBatch, RemoteEvaluator
 from plyzero.selfplay.evaluated_games import EvaluatedGames
@@ -225,12 +226,20 @@ def evaluate_alone(network: Network, observations: NDArray[np.float32], seconds:
     return evaluations
 
 
+def _mean_plies(start: Game) -> int:
+    """Return the mean length of eight random games."""
+    return round(float(np.mean([random_game(start, np.random.default_rng(number)).plies for number in range(8)])))
+
+
 MOVES, SIMULATIONS, LOOK_UPS, HITS = range(4)
 """Places in `MeasuredWorker.counts`."""
 
 
 class MeasuredWorker:
     """A worker without model watch and heartbeat, which also measures the time that its replay writer takes.
+
+    Its games are at different plies from the beginning, as those of a worker are after a while: where rules are slow a
+    measurement would see openings alone. With an evaluator they are not.
 
     batch: observations for one batch of its games, `[n, C, H, W]`.
     clock: measures its parts: CPU time, or time if another process evaluates.
@@ -243,7 +252,9 @@ class MeasuredWorker:
             evaluated = EvaluatedGames(run, count(), ModelWatch.of_worker(run), remote)
             self._run, self._games = evaluated.run, evaluated.games
         else:
-            self._games = [GamesInPlay(run.game.start, run.settings, seeds=count(), clock=self.clock)]
+            spread = _mean_plies(run.game.start)
+            games = GamesInPlay(run.game.start, run.settings, seeds=count(), spread=spread, clock=self.clock)
+            self._games = [games]
             self._run = partial(self._games[0].run, network, fence=1, step=1)
         seen = reachable_observations(run.game)
         batch_size = run.settings.selfplay.parallel_games // len(self._games)

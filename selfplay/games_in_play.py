@@ -72,12 +72,14 @@ class GamesInPlay:
         *,
         seeds: Iterator[int],
         one_by_one: bool = False,
+        spread: int = 0,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         """Begin `settings.selfplay.parallel_games` games from `start`; each takes the next of `seeds`.
 
         one_by_one: begin with one game, and with one more for each `_length` moves, so that games do not end all at
                     once. While there is no model there are at most GAMES_WITHOUT_MODEL.
+        spread:     begin the first games with up to this many random moves, so that they are at different plies.
         clock:      measures `seconds`.
         """
         selfplay, plies = settings.selfplay, start.max_plies
@@ -115,8 +117,11 @@ class GamesInPlay:
         self._records.games["phase"] = NOT_BEGUN
         self._length: float = np.inf  # moves of the newest finished game that a search has chosen
         self._begun_at = 0  # `moves` when the last further game began
+        usual = self._records.settings["opening_plies"].copy()
+        self._records.settings["opening_plies"] = np.maximum(usual, min(spread, plies - 1))
         for slot in range(1 if one_by_one else games):
             self._begin_game(slot)
+        self._records.settings["opening_plies"] = usual
         self._play(fence=0, step=0)  # up to the first evaluations, so no game ends
 
     def run(self, evaluate: Evaluate, *, fence: int = 0, step: int = 0) -> list[Games]:

@@ -4,6 +4,7 @@ import copy
 import json
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
@@ -12,11 +13,12 @@ import pytest
 
 from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.network.onnx_network import Network
-from plyzero.rules.catalog import GameSpec
+from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.directory import Run, create_run, plan_run
 from plyzero.run.segments import list_segments
-from plyzero.search.evaluators import EvaluationBatch
+from plyzero.search.evaluators import EvaluationBatch, Uniform
 from plyzero.selfplay import benchmark
+from plyzero.selfplay.games_in_play import GamesInPlay
 from plyzero.selfplay.replay_writer import ReplayWriter
 from plyzero.trainer.export import untrained
 from tests.helpers.cli import plyzero, shown
@@ -136,6 +138,23 @@ def test_shares_are_those_of_what_each_part_has_cost(costly: tuple[benchmark.Mea
     assert shares["network"] == pytest.approx((network.batches - batches) * COSTS["network"] / elapsed, abs=1e-4)
     assert shares["rules"] + shares["network"] == pytest.approx(1, abs=1e-3)
     assert 0.1 < shares["network"] < 0.9
+
+
+def test_games_are_at_different_plies_from_the_beginning_and_later_ones_have_the_usual_opening(run: Run):
+    settings = run.settings.model_copy(
+        update={"selfplay": run.settings.selfplay.model_copy(update={"opening_plies": 0})}
+    )
+    start = load_game("connect-four").start
+    plies = GamesInPlay(start, settings, seeds=count(), spread=20).plies
+    assert len(plies) == 8
+    assert len(set(plies)) > 3
+    assert max(plies) > 8
+    games = GamesInPlay(start, settings, seeds=count(), spread=20)
+    found = []
+    while len(found) < 16:
+        found += games.run(Uniform(start.num_actions))
+    assert max(int(each.games["opening_plies"][0]) for each in found[:4]) > 0
+    assert not any(each.games["opening_plies"][0] for each in found if each.games["id"][0] >= 8)
 
 
 def test_each_rule_has_its_share_the_largest_first(costly: tuple[benchmark.MeasuredWorker, Slow, Clock]):
