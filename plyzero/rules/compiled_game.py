@@ -103,6 +103,8 @@ class CompiledGame(Game):
 
     rule_functions: ClassVar[RuleFunctions] = {"chances": no_chances, "score": no_score}
 
+    is_compiled = True
+
     def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
         found = {name: vars(cls)[name] for name in RULE_NAMES if name in vars(cls)}
         arguments = {"play": ("action",), "legal": ("mask",), "observe": ("planes",), "chances": ("weights",)}

@@ -138,6 +138,9 @@ class Game(ABC):
     is_adapted: ClassVar[bool] = False
     """Whether the rules are those of another toolkit, which the user of the game cannot change."""
 
+    is_compiled: ClassVar[bool] = False
+    """Whether the game is a CompiledGame."""
+
     def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if version is not None:

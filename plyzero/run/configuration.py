@@ -10,7 +10,6 @@ import numpy as np
 from pydantic import ValidationError
 
 from plyzero.errors import UserError, nearest, shown
-from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import random_game
 from plyzero.settings import Layer, SearchSettings, Settings, find_renamed, with_new_names
@@ -180,7 +179,7 @@ def preset_for(name: str, start: Game) -> Layer:
     if 0 < start.num_chances <= FEW_ROLLS:
         preset.setdefault("search", {})["all_rolls"] = True
         preset.setdefault("trainer", {})["luck_adjustment"] = True
-    if not isinstance(start, CompiledGame):
+    if not start.is_compiled:
         preset.setdefault("selfplay", {}).setdefault("parallel_games", PLAIN_GAMES)
     for required in unmet_requirements(name, start):
         preset.setdefault(required.section, {})[required.key] = required.minimum
