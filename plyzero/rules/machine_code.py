@@ -8,6 +8,7 @@ the same name, the first one loaded is used for both. Here
 * a file is named by a digest of everything that its code follows from, and begins with a checksum;
 * the numbers of this process begin at random, so that no other process gives the same name;
 * the texts of errors, whose names have no such number, are private to the function that raises them;
+* every error has the line that raises it, so that one in a rule can be found;
 * a function is kept only if every name that it defines has such a number (`shares_no_name`).
 """
 
@@ -42,6 +43,7 @@ from numba.core.caching import CompileResultCacheImpl, NullCache, _Cache
 from numba.core.callconv import CPUCallConv
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
+from numba.core.lowering import Lower
 from numba.core.serialize import dumps
 from numba.core.typing.templates import Signature
 
@@ -90,7 +92,7 @@ def keep_rule(dispatcher: Internal, rule: Function, *more: object) -> Internal:
     """
     _forget_other_caches(rule, set())
     with suppress(UnknownContentError):
-        return keep(dispatcher, "rule", (describe(rule), more))
+        return keep(dispatcher, "rule", (describe(rule), more, "errors with lines"))
     return dispatcher
 
 
@@ -212,6 +214,43 @@ def _private_error_texts(emit: Function) -> Function:
 CPUCallConv.emit_unwrap_dynamic_exception_fn = _private_error_texts(  # type: ignore[method-assign]
     CPUCallConv.emit_unwrap_dynamic_exception_fn
 )
+
+
+def _noting_line(lower: Function) -> Function:
+    """Return `lower`, of Numba's compiler, which also notes the line that it compiles."""
+
+    @functools.wraps(lower)
+    def noting(lowering: Internal, instruction: Internal) -> None:
+        lowering.context.line = instruction.loc, lowering.func_ir.func_id.func_name
+        lower(lowering, instruction)
+
+    return noting
+
+
+def _with_line(set_error: Function) -> Function:
+    """Return `set_error`, of Numba's calling convention, whose errors have the line that raises them.
+
+    Numba gives one to `raise` alone, not to an index out of range or a division by zero.
+    """
+
+    @functools.wraps(set_error)
+    def with_line(
+        convention: Internal,
+        builder: Internal,
+        error: Internal,
+        exc_args: Internal = None,
+        loc: Internal = None,
+        func_name: str | None = None,
+    ) -> None:
+        if loc is None:
+            loc, func_name = getattr(convention.context, "line", (None, func_name))
+        set_error(convention, builder, error, exc_args, loc, func_name)
+
+    return with_line
+
+
+Lower.lower_inst = _noting_line(Lower.lower_inst)
+CPUCallConv.set_static_user_exc = _with_line(CPUCallConv.set_static_user_exc)  # type: ignore[method-assign]
 
 
 def _directory_of(function: Function) -> Path:

@@ -4,14 +4,17 @@ import copy
 import traceback
 from functools import partial
 
+import numpy as np
 import pytest
 
 from plyzero.errors import UserError
 from plyzero.kits.adapters.alpha_zero_general import AzgGame
 from plyzero.ops.failures import describe_error, describe_log
+from plyzero.play.players import Bot
 from plyzero.rules.board import grid
 from plyzero.rules.catalog import GameSpec, load_game
-from plyzero.rules.game import Game
+from plyzero.rules.compiled_game import CompiledGame, kernel
+from plyzero.rules.game import ONGOING, Game
 from plyzero.rules.user_errors import PACKAGE, with_location
 from tests.helpers import toys
 
@@ -24,6 +27,47 @@ def log_of(file: str, error: str = "ValueError: no") -> str:
     frames = [(f"{PACKAGE}/search/slots.py", 7, "run"), (file, 12, "play"), (copy.__file__, 9, "copy")]
     calls = "".join(f'  File "{name}", line {line}, in {where}\n    code\n    ^^^^\n' for name, line, where in frames)
     return f"12:00 INFO trainer: step 7\nTraceback (most recent call last):\n{calls}{error}\n"
+
+
+@kernel
+def weight(number):
+    table = (1, 2, 3)
+    return table[number]
+
+
+class Weighs(CompiledGame):
+    """A rule looks up what is not in a table, in a function that it calls."""
+
+    State = np.dtype([("to_play", "i1"), ("number", "i1")])
+    num_actions, observation_shape, max_plies = 9, (1, 1, 1), 30
+
+    def legal(s, mask):
+        mask[:] = True
+
+    def play(s, action):
+        s["number"] = weight(action)
+        s["to_play"] = 1 - s["to_play"]
+
+    def outcome(s):
+        return ONGOING
+
+    def observe(s, planes):
+        planes[0, 0, 0] = s["number"]
+
+
+def search_positions():
+    bot = Bot.pure_mcts(load_game("tests.ops.test_failures:Weighs"), np.random.default_rng(0), simulations=20)
+    bot.search([bot.game.start])
+
+
+@pytest.mark.parametrize("fails", [lambda: Weighs().play(3), search_positions])
+def test_an_error_in_a_compiled_rule_names_file_and_line(fails):
+    with pytest.raises(IndexError) as caught:
+        fails()
+    line = weight.py_func.__code__.co_firstlineno + 3
+    assert traceback.extract_tb(caught.tb)[-1].name == "weight"
+    assert with_location(caught.value) == f"IndexError: tuple index out of range (test_failures.py, line {line})"
+    assert f"line {line} (weight)" in describe_error(caught.value, load_game("tests.ops.test_failures:Weighs"))
 
 
 @pytest.mark.parametrize("fails", [partial(grid, [[9]]), partial(load_game, "-:-")])
