@@ -19,12 +19,19 @@ from plyzero.errors import UserError, plain
 from plyzero.threads import repeating
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plyzero.ops.rating import Rating
+    from plyzero.ops.summary import Bar
     from plyzero.ops.supervisor import Report
     from plyzero.rules.catalog import GameSpec
     from plyzero.run.directory import Run
 
 QUIET_SECONDS: Final = 10.0
 """Longest time without a line where `train` does not write to a terminal, in seconds."""
+
+BLOCKS: Final = "▁▂▃▄▅▆▇█"
+"""A score from 0 to 1 as one character."""
 
 
 @common.with_groups
@@ -113,10 +120,11 @@ def train(
                 device=device,
                 on_report=lambda report: screen.line(_report_row(report)),
                 rater=rater,
-                on_rating=lambda rating: screen.line(f"       {rating}"),
+                on_rating=screen.rating,
                 on_progress=screen.progress,
                 on_message=screen.message,
             )
+        screen.scores(opened)
         ended = "stopped and saved" if stop.is_set() else "saved"
         again = f"the same command {how_to_continue(opened, read_trainer(opened))}".rstrip()
         if supervisor.Messages(screen.message).unless_error(lambda: list_models(opened.models)):
@@ -126,7 +134,10 @@ def train(
 
 
 class _Screen:
-    """The output of `train`: lines, and the current activity as a status line or as a line every QUIET_SECONDS."""
+    """The output of `train`: lines, and the current activity, with bars, as a line every QUIET_SECONDS.
+
+    On a terminal the activity and the bars are below the lines and change, and scores have a character of BLOCKS.
+    """
 
     def __init__(self) -> None:
         self._console = common.make_console()
@@ -146,9 +157,32 @@ class _Screen:
     def message(self, text: str) -> None:
         self.line(f"       {text}", style="bold" if text.startswith("warning") else None)
 
-    def progress(self, doing: str) -> None:
-        self._doing = plain(doing, 400)
-        self._status.update(Text(self._doing))
+    def rating(self, rating: Rating) -> None:
+        if not self._console.is_terminal:
+            self.line(f"       {rating}")
+            return
+        scores = "  ".join(f"{_block(each.score)} {each} {opponent}" for opponent, each in rating.scores.items())
+        again = ", played again" if rating.confirmation else ""
+        self.line(f"{_row(['', '', '', f'{rating.step}', '', '', '']).rstrip()}  {scores}{again}")
+
+    def scores(self, run: Run) -> None:
+        """On a terminal, print the newest scores of a run against each opponent as a row of characters."""
+        from plyzero.play.scores import MatchResult
+        from plyzero.run.events import last_scores
+
+        of: dict[str, list[MatchResult]] = {}
+        for found in last_scores(run.metrics)[-30:] if self._console.is_terminal else ():
+            for opponent, counts in found.counts.items():
+                of.setdefault(opponent, []).append(MatchResult(*counts))
+        for opponent, results in of.items():
+            blocks = "".join(_block(each.score) for each in results)
+            self.line(f"       against {opponent:<10} {blocks} {results[-1]}")
+
+    def progress(self, doing: str, bars: Sequence[Bar] = ()) -> None:
+        shown = [f"{each.name[:1].upper()}{each.name[1:]}: {each.text}." for each in bars]
+        self._doing = plain(" ".join([doing, *shown]), 400)
+        width = self._console.width - 3  # beside the turning sign
+        self._status.update(Text("\n".join([plain(doing, 400), *_drawn(bars, width)])))
         if self._was_interrupted_again:
             self._was_interrupted_again = False
             self.message("still stopping, for a minute at most; nothing is lost, even if this process is killed")
@@ -163,6 +197,21 @@ class _Screen:
                 self.message(self._doing)
             except SystemExit:  # raised by rich when the output is closed: stop and save
                 signal.raise_signal(signal.SIGTERM)
+
+
+def _drawn(bars: Sequence[Bar], width: int) -> list[str]:
+    """Return each bar as a line of at most `width` characters, if the texts leave room for it."""
+    longest = max((len(each.text) for each in bars), default=0)
+    cells = max(5, min(30, width - longest - 14))
+    lines = []
+    for name, share, share_begun, text in bars:
+        done, ends = round(cells * share), round(cells * (share + share_begun))
+        lines.append(f"{name:<11} {'█' * done}{'▒' * (ends - done)}{'░' * (cells - ends)}  {text}")
+    return lines
+
+
+def _block(score: float) -> str:
+    return BLOCKS[min(len(BLOCKS) - 1, int(score * len(BLOCKS)))]
 
 
 BEGINS_WITH_MODEL: Final = ("selfplay.bootstrap_positions=512",)

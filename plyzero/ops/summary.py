@@ -1,6 +1,7 @@
 """A run in two lines, everywhere the same: what it has reached and whether it learns; what it waits for, what is left.
 
-They are the first two lines of `status`, of the dashboard, of `train` and of the log of every role.
+They are the first two lines of `status`, of the dashboard, of `train` and of the log of every role. The bars are those
+of `train` on a terminal.
 """
 
 from __future__ import annotations
@@ -9,14 +10,18 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from typing import Final, Literal, NamedTuple
 
 from plyzero.play.scores import MatchResult
 from plyzero.play.strength import explained
-from plyzero.run.budget import budget_of_trainer, describe_left, read_trainer
+from plyzero.run.budget import budget_of_trainer, describe_left, describe_minutes, read_trainer, share_used
 from plyzero.run.directory import RunDirectory
 from plyzero.run.events import BEFORE, Beat, Progress, Scores, is_before, last_scores
 from plyzero.run.segments import bootstrap_positions
 from plyzero.settings import Settings
+
+WAITING: Final = re.compile(r"waiting for (\d+) positions")
+"""The state of a trainer that has too few positions."""
 
 
 def summarize(
@@ -42,10 +47,11 @@ def summarize(
         judged_from = math.ceil(run.settings.trainer.mature_steps)
         first = f"{reached}. {describe_learning(ratings, found.step, judged_from)}{before}"
     else:
-        first = _sentence(f"no model yet; {describe_first_model(run.settings, made=made, trainer=found)}") + before
+        told = as_sentence(describe_first_model(run.settings, made=made, trainer=found))
+        first = f"No model yet. {told}{before}"
     if found.done:
-        return first, _sentence(waiting or f"the training is over: {found.done} reached")
-    return first, " ".join(filter(None, [_sentence(waiting), _sentence(describe_rest(run, trainer))]))
+        return first, as_sentence(waiting or f"the training is over: {found.done} reached")
+    return first, " ".join(filter(None, [as_sentence(waiting), as_sentence(describe_rest(run, trainer))]))
 
 
 def summarize_files(run: RunDirectory) -> tuple[str, str]:
@@ -67,18 +73,81 @@ def describe_rest(run: RunDirectory, trainer: Progress | None) -> str:
     return f"{f'{left} of' if left else 'the budget is'} {' or '.join(ends)}"
 
 
-def describe_first_model(settings: Settings, *, made: float, trainer: Progress) -> str:
-    """Return how far a run is from its first model, as a clause.
+class Bar(NamedTuple):
+    """The part of a task that is done.
+
+    done:  from 0 to 1.
+    begun: the part that is being made, from 0 to 1 - done.
+    text:  in numbers.
+    """
+
+    name: str
+    done: float
+    begun: float
+    text: str
+
+
+class FirstModel(NamedTuple):
+    """How far a run is from its first model.
+
+    counted: what is counted: "positions", which workers make, or "steps" of the training on them.
+    """
+
+    counted: Literal["positions", "steps"]
+    done: int
+    wanted: int
+
+
+def first_model(settings: Settings, *, made: float, trainer: Progress) -> FirstModel:
+    """Return how far a run is from its first model.
 
     made: the positions that its workers have made for it.
     """
-    wanted, read = settings.selfplay.bootstrap_positions, trainer.bootstrap_positions + trainer.generated_positions
-    if read < wanted and not trainer.trained_positions:
-        return f"games for the first model: {min(wanted, max(read, made)):.0f} of {wanted} positions"
+    wanted = float(settings.selfplay.bootstrap_positions)
+    read = trainer.bootstrap_positions + trainer.generated_positions
+    missing = WAITING.match(trainer.state)
+    if missing:
+        wanted = min(wanted, read + int(missing[1]))
+    if read < wanted and (missing or not trainer.trained_positions):
+        return FirstModel("positions", int(min(wanted, max(read, made))), int(wanted))
     trained, batch = trainer.trained_positions, settings.trainer.batch_size
     left = settings.left_for_first_model(trained=trained, credit=trainer.credit) // batch
     done = int(trained) // batch
-    return f"first model: step {done} of {done + left}, from {read:.0f} positions"
+    return FirstModel("steps", done, done + left)
+
+
+def describe_first_model(settings: Settings, *, made: float, trainer: Progress) -> str:
+    """Return `first_model` as a clause."""
+    found = first_model(settings, made=made, trainer=trainer)
+    if found.counted == "positions":
+        return f"first model after {found.wanted} positions: {found.done} so far"
+    return f"first model: step {found.done} of {found.wanted}, from {trainer.bootstrap_positions:.0f} positions"
+
+
+def first_model_bar(found: FirstModel, begun: float, *, per_second: float) -> Bar:
+    """Return a bar for the first model.
+
+    begun:      positions in games that are not finished.
+    per_second: by how many positions, those in such games too, it comes nearer; 0 if that is not known.
+    """
+    if found.counted == "steps":
+        return Bar("first model", found.done / max(1, found.wanted), 0.0, f"step {found.done} of {found.wanted}")
+    left = max(0.0, found.wanted - found.done - begun)
+    when = f", {describe_minutes(left / per_second / 60)}" if per_second and left else ""
+    text = f"{found.done} of {found.wanted} positions{when}"
+    done = found.done / found.wanted
+    return Bar("first model", done, min(1 - done, begun / found.wanted), text)
+
+
+def budget_bar(run: RunDirectory, trainer: Progress | None) -> Bar | None:
+    """Return a bar for the budget of a run; None if it has none, or is only a score to reach."""
+    budget = budget_of_trainer(run, trainer)
+    if not budget.model_dump(exclude_none=True, exclude={"until"}):
+        return None
+    used, left = share_used(budget, trainer or Progress()), describe_left(budget, trainer or Progress())
+    return Bar(
+        "budget", used, 0.0, f"{100 * used:.0f} %" + (f", {left.removesuffix(' to the budget')}" if left else "")
+    )
 
 
 def describe_games(workers: Sequence[Beat]) -> str:
@@ -133,7 +202,7 @@ def describe_before(earlier: Sequence[Scores], ratings: Sequence[Scores], *, has
         word, decided = "not yet passed", against
     for scores, counts in decided[-1:]:
         parts.append(f"step {scores.model.step} scored {_percent(MatchResult(*counts))} against its last model: {word}")
-    return f" {_sentence('; '.join(parts))}" if parts else ""
+    return f" {as_sentence('; '.join(parts))}" if parts else ""
 
 
 def _by_opponent(ratings: Sequence[Scores]) -> dict[str, list[tuple[float, MatchResult]]]:
@@ -156,5 +225,6 @@ def _percent(result: MatchResult) -> str:
     return f"{result.score:.0%} ({low:.0%} to {high:.0%})".replace("%", " %")
 
 
-def _sentence(clause: str) -> str:
+def as_sentence(clause: str) -> str:
+    """Return a clause as a sentence, "" for none."""
     return f"{clause[:1].upper()}{clause[1:]}." if clause else ""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from plyzero.errors import ModelRefusedError
 from plyzero.files import interval
@@ -22,12 +22,20 @@ from plyzero.network.model_loader import load_model
 from plyzero.network.onnx_network import Network
 from plyzero.ops.child import Child
 from plyzero.ops.local_processes import check_children, children
-from plyzero.ops.summary import describe_first_model, describe_games
+from plyzero.ops.summary import (
+    WAITING,
+    Bar,
+    as_sentence,
+    budget_bar,
+    describe_games,
+    first_model,
+    first_model_bar,
+)
 from plyzero.run.budget import read_done, read_trainer
 from plyzero.run.directory import Run
 from plyzero.run.events import Progress, TrainerLine, words_of
 from plyzero.run.lease import is_held
-from plyzero.run.metrics import BEAT_SECONDS, TRAINER
+from plyzero.run.metrics import BEAT_SECONDS, TRAINER, Rate
 from plyzero.run.models import ModelName, list_models
 from plyzero.run.segments import bootstrap_positions
 from plyzero.run.view import RunView
@@ -46,6 +54,15 @@ PREVIOUS_SECONDS: Final = 30.0
 REPEAT_SECONDS: Final = 300.0
 """Time after which a warning that differs only in its numbers is shown again, in seconds."""
 
+KNOWN_SECONDS: Final = 10.0
+"""Time of play after which the time to the first model is estimated, in seconds."""
+
+
+class OnProgress(Protocol):
+    """A function that gets the state of the processes as a sentence, and what has a known end."""
+
+    def __call__(self, doing: str, bars: Sequence[Bar] = (), /) -> None: ...
+
 
 def train(
     run: Run,
@@ -57,7 +74,7 @@ def train(
     on_report: Callable[[Report], None],
     rater: Rater | None = None,
     on_rating: Callable[[Rating], None] = lambda _: None,
-    on_progress: Callable[[str], None] = lambda _: None,
+    on_progress: OnProgress = lambda doing, bars=(): None,
     on_message: Callable[[str], None] = lambda _: None,
     stop_when: Callable[[Network], bool] | None = None,
 ) -> None:
@@ -67,7 +84,8 @@ def train(
     on_report:   called for every model.
     rater:       measures models while they are trained, and the last one when the run is done.
     on_rating:   called for every model whose strength has been measured.
-    on_progress: called every two seconds with a sentence about the state of the processes.
+    on_progress: called every two seconds with a sentence about the state of the processes, and with bars for the first
+                 model and the budget.
     on_message:  called with every sentence that must not be missed: warnings, and why it is ending.
 
     An error of the volume may be transient: it is reported, and the call is repeated. A KeyboardInterrupt that comes
@@ -101,9 +119,7 @@ def train(
         reporter.report_ratings()  # also one that was completed while the processes stopped
 
 
-def measure_last_model(
-    rater: Rater, stop: threading.Event, *, notify: Messages, on_progress: Callable[[str], None]
-) -> None:
+def measure_last_model(rater: Rater, stop: threading.Event, *, notify: Messages, on_progress: OnProgress) -> None:
     """Measure the newest model, if it is not measured yet, unless `stop` is set before that is done."""
     name = notify.unless_error(rater.unmeasured)
     if name is None:
@@ -125,7 +141,7 @@ class Reporter:
         *,
         on_report: Callable[[Report], None],
         on_rating: Callable[[Rating], None],
-        on_progress: Callable[[str], None],
+        on_progress: OnProgress,
     ) -> None:
         self._run = run
         self._rater = rater
@@ -168,7 +184,8 @@ class Reporter:
     def report_progress_at_times(self, running: Sequence[Child]) -> None:
         """Report the trainer's warning and the state of the processes, every two seconds."""
         if time.monotonic() >= self._next_refresh and self.report_warning():
-            self._on_progress(self._observer.describe(running, rating=self._rater.doing if self._rater else None))
+            doing = self._observer.describe(running, rating=self._rater.doing if self._rater else None)
+            self._on_progress(doing, self._observer.bars())
             self._next_refresh = time.monotonic() + BEAT_SECONDS
 
     def report_warning(self) -> bool:
@@ -256,6 +273,8 @@ class Observer:
         self._view = RunView(run, from_now=True)
         self._last: TrainerLine | None = None
         self._has_model, self._sealed = False, 0
+        self._made = Rate()
+        self._play_began: float | None = None
         self.warning: object = None
 
     def new_reports(self) -> list[Report]:
@@ -282,26 +301,50 @@ class Observer:
         return True
 
     def describe(self, running: Sequence[Child], *, rating: str | None) -> str:
-        """Return a sentence about the state of the living processes."""
+        """Return a sentence or two about the state of the living processes."""
         alive = {each.name: each.beat for each in self._view.alive()}
         beating = {beat.pid for beat in alive.values()}
-        parts = []
+        starts = ""
         if starting := [child for child in running if child.pid not in beating]:
-            parts.append(f"starting {', '.join(child.name for child in starting)}")
+            starts = f"starting: {', '.join(_name(child) for child in starting)}"
             waits = re.compile(r"volume_errors: (.*; will try again)\s*$")  # for the volume, before it starts
-            parts += [found[1] for child in starting if (found := waits.search(child.read_log()))]
+            reasons = [found[1] for child in starting if (found := waits.search(child.read_log()))]
+            starts = ", ".join([starts, *reasons])
         workers = [beat for beat in alive.values() if beat.role == "selfplay"]
-        if not self._has_model:
-            made = max(self._sealed, sum(worker.full_positions for worker in workers))
-            parts.append(describe_first_model(self._run.settings, made=made, trainer=alive.get(TRAINER, Progress())))
+        parts = []
         for state, count in sorted(Counter(beat.state for beat in workers).items()):
             parts.append(f"{count} worker{'' if count == 1 else 's'} {state}")
         parts += [games] if (games := describe_games(workers)) else []
         others = [beat for beat in alive.values() if beat.role != "selfplay"]
         others.sort(key=lambda beat: beat.role != TRAINER)
-        parts += [f"{beat.role} {beat.state}" for beat in others]
+        parts += [f"{beat.role} {beat.state}" for beat in others if self._has_model or not WAITING.match(beat.state)]
         parts += [rating] if rating else []
-        return ", ".join(parts)
+        return " ".join(filter(None, map(as_sentence, (starts, ", ".join(parts)))))
+
+    def bars(self) -> list[Bar]:
+        """Return bars for the first model, while there is none, and for the budget, if it can be counted."""
+        bars = [] if self._has_model else [self._first_model_bar()]
+        budget = budget_bar(self._run, self._view.trainer)
+        return [*bars, budget] if budget else bars
+
+    def _first_model_bar(self) -> Bar:
+        beats = [each.beat for each in self._view.alive()]
+        workers = [beat for beat in beats if beat.role == "selfplay"]
+        trainer = next((beat for beat in beats if beat.role == TRAINER), Progress())
+        made = max(self._sealed, sum(worker.full_positions for worker in workers))
+        found = first_model(self._run.settings, made=made, trainer=trainer)
+        plies = sum(worker.plies_under_way for worker in workers)
+        begun = self._run.settings.selfplay.full_search_probability * plies
+        rate, now = 0.0, time.monotonic()
+        if plies:
+            self._play_began = self._play_began or now
+            rate = self._made.per_second(found.done + begun, now)
+        is_known = self._play_began is not None and now - self._play_began >= KNOWN_SECONDS
+        return first_model_bar(found, begun, per_second=rate if is_known else 0.0)
+
+
+def _name(child: Child) -> str:
+    return child.name if child.name == TRAINER else f"worker {child.name}"
 
 
 @contextmanager

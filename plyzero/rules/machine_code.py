@@ -249,7 +249,7 @@ def _with_line(set_error: Function) -> Function:
     return with_line
 
 
-Lower.lower_inst = _noting_line(Lower.lower_inst)
+Lower.lower_inst = _noting_line(Lower.lower_inst)  # type: ignore[method-assign]
 CPUCallConv.set_static_user_exc = _with_line(CPUCallConv.set_static_user_exc)  # type: ignore[method-assign]
 
 

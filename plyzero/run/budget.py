@@ -71,7 +71,12 @@ def share_used(budget: BudgetSettings, progress: Progress) -> float:
 def describe_left(budget: BudgetSettings, progress: Progress) -> str:
     """Return about how many minutes are left to the budget if they go on as those before; "" if that is unknown."""
     used = share_used(budget, progress)
-    return f"about {progress.minutes * (1 - used) / used:.0f} min left to the budget" if used else ""
+    return f"{describe_minutes(progress.minutes * (1 - used) / used)} to the budget" if used else ""
+
+
+def describe_minutes(left: float) -> str:
+    """Return about how many minutes are left, in words."""
+    return f"about {left:.0f} min left" if left >= 1 else "less than a minute left"
 
 
 def describe_end(progress: Progress) -> str:

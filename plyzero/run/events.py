@@ -102,6 +102,7 @@ class Confirmation(TypedDict):
 class Progress(Event):
     """The progress of a training, as the trainer reports it. Numbers are counted in all starts of the trainer.
 
+    state:     what the process does, as a clause.
     minutes:   of training.
     confirmed: the scores that further games have confirmed, by quantity.
     budget:    the settings of the trainer's budget.
@@ -110,6 +111,7 @@ class Progress(Event):
     with one.
     """
 
+    state: str = ""
     step: float = 0.0
     games: float = 0.0
     positions: float = 0.0
@@ -125,10 +127,9 @@ class Progress(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Beat(Progress):
-    """A heartbeat. Every process has the first five fields, and those of its role."""
+    """A heartbeat. Every process has a state, the first four fields, and those of its role."""
 
     role: str
-    state: str
     beats: int
     pid: int
     host: str

@@ -1,5 +1,6 @@
 """The output of `train` without a terminal; the processes are replaced."""
 
+import io
 import signal
 import threading
 import time
@@ -8,15 +9,18 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from rich.console import Console
 
 from plyzero.commands import train as command
 from plyzero.ops import supervisor
 from plyzero.ops.local_processes import ChildFailedError
 from plyzero.ops.rating import Rating
-from plyzero.ops.supervisor import Report
+from plyzero.ops.summary import Bar
+from plyzero.ops.supervisor import OnProgress, Report
 from plyzero.play.scores import MatchResult
 from plyzero.run.directory import describe_changed_settings, open_run
 from plyzero.run.events import TrainerLine
+from plyzero.run.metrics import append_line
 from tests.helpers.cli import plyzero, shown
 from tests.helpers.runs import small_run
 
@@ -64,13 +68,41 @@ def test_without_a_terminal_progress_is_printed_after_a_while_without_output(
     printed: list[str] = []
     monkeypatch.setattr(command._Screen, "message", lambda screen, text: printed.append(text))
 
-    def happens(*, on_progress: Callable[[str], None], **_: object) -> None:
-        on_progress("games for the first model: 7 of 200 positions")
-        while "games for the first model: 7 of 200 positions" not in printed:
+    def happens(*, on_progress: OnProgress, **_: object) -> None:
+        on_progress("1 worker playing.", [Bar("first model", 0.035, 0.0, "7 of 200 positions")])
+        while "1 worker playing. First model: 7 of 200 positions." not in printed:
             time.sleep(0.01)
 
     during(monkeypatch, happens)
     shown("train", "tic-tac-toe", "--run", str(root))
+
+
+def test_bars_are_below_one_another_in_80_columns_and_show_what_is_under_way():
+    bars = [Bar("first model", 0.5, 0.25, "2048 of 4096 positions, about 2 min left"), Bar("budget", 1, 0, "100 %")]
+    assert command._drawn(bars, 77) == [
+        "first model ████████████▒▒▒▒▒░░░░░░  2048 of 4096 positions, about 2 min left",
+        "budget      ███████████████████████  100 %",
+    ]
+    assert command._drawn(bars[1:], 117) == [f"budget      {'█' * 30}  100 %"]
+
+
+def test_on_a_terminal_scores_are_small_bars_beside_the_rated_row_and_in_a_row_at_the_end(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    written = io.StringIO()
+    monkeypatch.setattr(
+        command.common, "make_console", lambda: Console(file=written, force_terminal=True, width=80, color_system=None)
+    )
+    for step, wins in ((1, 0), (2, 5), (3, 10)):
+        line = {"model": f"000001-{step:09d}-0123abcd.onnx", "scores": {"mcts:100": [wins, 0, 10 - wins]}}
+        append_line(root / "metrics" / "rating.jsonl", line)
+    screen = command._Screen()
+    screen.rating(Rating(step=64, scores={"random": MatchResult(9, 0, 1), "mcts:100": MatchResult(1, 0, 9)}))
+    screen.scores(open_run(root))
+    assert [line.strip() for line in written.getvalue().splitlines()] == [
+        "64  █ 90% (60-98) random  ▁ 10% (2-40) mcts:100",
+        "against mcts:100   ▁▅█ 100% (72-100)",
+    ]
 
 
 def test_a_second_ctrl_c_is_answered_and_interrupts_nothing(root: Path, monkeypatch: pytest.MonkeyPatch):

@@ -7,7 +7,17 @@ import pytest
 
 from plyzero.kits.web.run_state import Dashboard
 from plyzero.ops.status import snapshot
-from plyzero.ops.summary import describe_first_model, describe_games, describe_learning, describe_rest, summarize_files
+from plyzero.ops.summary import (
+    FirstModel,
+    budget_bar,
+    describe_first_model,
+    describe_games,
+    describe_learning,
+    describe_rest,
+    first_model,
+    first_model_bar,
+    summarize_files,
+)
 from plyzero.run.directory import Run, open_run
 from plyzero.run.events import Progress, Scores, parse_scores
 from plyzero.run.metrics import TRAINER, Heartbeat, append_line
@@ -70,13 +80,34 @@ def test_what_is_left_is_that_of_the_trainers_budget(run: Run, budget: dict[str,
 
 def test_the_first_model_is_counted_in_positions_and_then_in_steps(run: Run):
     settings, nothing = run.settings, Progress()
-    assert (
-        describe_first_model(settings, made=164, trainer=nothing) == "games for the first model: 164 of 200 positions"
-    )
+    said = describe_first_model(settings, made=164, trainer=nothing)
+    assert said == "first model after 200 positions: 164 so far"
     learning = Progress(bootstrap_positions=210, credit=768, trained_positions=32)
     assert describe_first_model(settings, made=210, trainer=learning) == "first model: step 1 of 25, from 210 positions"
     early = Progress(bootstrap_positions=60, credit=160, trained_positions=32)  # the games are slow
     assert describe_first_model(settings, made=60, trainer=early) == "first model: step 1 of 6, from 60 positions"
+
+
+def test_where_the_trainer_waits_for_fewer_positions_these_are_counted(run: Run):
+    waiting = Progress(bootstrap_positions=20, state="waiting for 60 positions, about 9 s")
+    assert first_model(run.settings, made=50, trainer=waiting) == ("positions", 50, 80)
+    early = Progress(bootstrap_positions=80, trained_positions=64, credit=160, state="training")
+    assert first_model(run.settings, made=90, trainer=early).counted == "steps"
+
+
+def test_positions_of_games_under_way_are_a_part_of_the_bar_and_of_the_time_left():
+    counted = FirstModel("positions", 50, 200)
+    assert first_model_bar(counted, 30, per_second=0) == ("first model", 0.25, 0.15, "50 of 200 positions")
+    assert first_model_bar(counted, 30, per_second=1).text == "50 of 200 positions, about 2 min left"
+    assert first_model_bar(counted, 400, per_second=1) == ("first model", 0.25, 0.75, "50 of 200 positions")
+    assert first_model_bar(FirstModel("steps", 3, 64), 30, per_second=1) == ("first model", 3 / 64, 0, "step 3 of 64")
+
+
+def test_a_budget_has_a_bar_if_it_can_be_counted(run: Run):
+    assert budget_bar(run, None) is None
+    half = Progress(step=600, minutes=10, budget={"steps": 1200})
+    assert budget_bar(run, half) == ("budget", 0.5, 0, "50 %, about 10 min left")
+    assert budget_bar(run, Progress(budget={"until": "score >= 0.9 against mcts:100"})) is None
 
 
 def test_games_under_way_are_told_with_their_plies():
@@ -88,7 +119,7 @@ def test_games_under_way_are_told_with_their_plies():
 
 def test_status_dashboard_and_logs_begin_with_the_same_two_lines(run: Run, caplog: pytest.LogCaptureFixture):
     assert summarize_files(run) == (
-        "No model yet; games for the first model: 0 of 200 positions.",
+        "No model yet. First model after 200 positions: 0 so far.",
         "It goes on until it is stopped.",
     )
     append_line(run.metrics / "rating.jsonl", {"model": MODEL, "scores": {"mcts:100": [12, 0, 8]}})

@@ -65,8 +65,8 @@ class Output:
 def trained(run: Run, *steps: Step, children: Any = lambda *_, **__: nullcontext([]), **options: Any) -> Output:
     """Let `train` look at once after every step, without processes if no other `children` are given."""
     output = Output()
-    told = {"on_report": output.reports, "on_progress": output.progress, "on_message": output.messages}
-    calls = {name: each.append for name, each in told.items()}
+    calls: dict[str, Any] = {"on_report": output.reports.append, "on_message": output.messages.append}
+    calls["on_progress"] = lambda doing, bars=(): output.progress.append(doing)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(supervisor, "children", children)
         patch.setattr(supervisor, "BEAT_SECONDS", 0.0)
@@ -182,20 +182,37 @@ def test_before_the_first_model_train_says_how_far_it_is(run: Run):
     beat(run, "trainer", role="trainer", state="waiting for 130 positions", bootstrap_positions=70)
     observer = observing(run)
     assert observer.describe([], rating=None) == (
-        "games for the first model: 90 of 200 positions, 1 worker playing, 1 worker waiting for the first model, "
-        "8 games under way, 2 plies each so far, trainer waiting for 130 positions"
+        "1 worker playing, 1 worker waiting for the first model, 8 games under way, 2 plies each so far."
     )
+    (bar,) = observer.bars()
+    assert bar == ("first model", 90 / 200, 5 / 200, "90 of 200 positions")  # a quarter of the plies count
     beat(run, "trainer", role="trainer", state="training", bootstrap_positions=210, credit=330)
     observer.refresh()
+    assert [each.text for each in observer.bars()] == ["step 0 of 10"]
     said = observer.describe([], rating="measuring step 3 against random")
-    assert said.startswith("first model: step 0 of 10, from 210 positions, 1 worker playing")
-    assert said.endswith("trainer training, measuring step 3 against random")
+    assert said.endswith("trainer training, measuring step 3 against random.")
+
+
+def test_the_time_to_the_first_model_is_told_once_games_have_been_played_for_a_while(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    clock = Clock()
+    monkeypatch.setattr(supervisor.time, "monotonic", clock)
+    observer, texts = observing(run), []
+    for seconds, plies in ((0, 0), (30, 40), (8, 72), (8, 104)):
+        clock.now += seconds
+        beat(
+            run, "w0.00000001", role="selfplay", state="playing", games_under_way=8, plies_under_way=plies, beats=plies
+        )
+        observer.refresh()
+        texts += [bar.text for bar in observer.bars()]
+    assert texts == ["0 of 200 positions"] * 3 + ["0 of 200 positions, about 3 min left"]
 
 
 def test_a_resumed_run_counts_the_games_for_its_first_model_that_are_there(run: Run):
     play_segment(run, full=50)
-    said = observing(run).describe([], rating=None)
-    assert re.match("games for the first model: (5|6)[0-9] of 200 positions", said)
+    (bar,) = observing(run).bars()
+    assert re.match("(5|6)[0-9] of 200 positions", bar.text)
 
 
 def test_one_metrics_file_that_cannot_be_read_hides_no_other(run: Run, monkeypatch: pytest.MonkeyPatch):
@@ -215,7 +232,7 @@ def test_train_says_what_a_process_waits_for_before_it_starts(run: Run, monkeypa
     log = "12:00 INFO a: b\n12:01 WARNING plyzero.volume_errors: trainer/: Permission denied; will try again\n"
     monkeypatch.setattr(child, "read_log", lambda: log)
     said = observing(run).describe([child], rating=None)
-    assert said.startswith("starting trainer, trainer/: Permission denied; will try again, ")
+    assert said == "Starting: trainer, trainer/: Permission denied; will try again."
     monkeypatch.setattr(child, "read_log", lambda: log + "12:02 INFO goes on\n")
     assert "again" not in observing(run).describe([child], rating=None)
 

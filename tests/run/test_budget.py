@@ -78,7 +78,7 @@ def test_a_budget_is_reached_by_the_first_of_its_parts(budget: dict, reached: st
         ({"until": "score >= 0.95 against mcts:100"}, 0.0, ""),
         ({"steps": 1200}, 0.25, "about 8 min left to the budget"),  # 2.5 minutes for each quarter
         ({"steps": 1200, "minutes": 5}, 0.5, "about 2 min left to the budget"),
-        ({"games": 10}, 1.0, "about 0 min left to the budget"),
+        ({"games": 10}, 1.0, "less than a minute left to the budget"),
     ],
 )
 def test_the_time_left_is_that_of_the_part_that_is_used_most(budget: dict, share: float, left: str):
