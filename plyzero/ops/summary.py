@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 from plyzero.play.scores import MatchResult
 from plyzero.play.strength import explained
-from plyzero.run.budget import budget_of_trainer, describe_left, describe_minutes, read_trainer, share_used
+from plyzero.run.budget import budget_of_trainer, describe_left, describe_minutes, read_trainer
 from plyzero.run.directory import RunDirectory
 from plyzero.run.events import BEFORE, Beat, Progress, Scores, is_before, last_scores
 from plyzero.run.segments import bootstrap_positions
@@ -124,30 +124,26 @@ def describe_first_model(settings: Settings, *, made: float, trainer: Progress) 
     return f"first model: step {found.done} of {found.wanted}, from {trainer.bootstrap_positions:.0f} positions"
 
 
-def first_model_bar(found: FirstModel, begun: float, *, per_second: float) -> Bar:
+def first_model_bar(found: FirstModel, begun: float, *, minutes: float | None = None) -> Bar:
     """Return a bar for the first model.
 
-    begun:      positions in games that are not finished.
-    per_second: by how many positions, those in such games too, it comes nearer; 0 if that is not known.
+    begun:   positions in games that are not finished.
+    minutes: about how long it takes until there are enough positions; None if that is not known.
     """
     if found.counted == "steps":
         return Bar("first model", found.done / max(1, found.wanted), 0.0, f"step {found.done} of {found.wanted}")
-    left = max(0.0, found.wanted - found.done - begun)
-    when = f", {describe_minutes(left / per_second / 60)}" if per_second and left else ""
-    text = f"{found.done} of {found.wanted} positions{when}"
     done = found.done / found.wanted
+    text = f"{found.done} of {found.wanted} positions{_left(minutes)}"
     return Bar("first model", done, min(1 - done, begun / found.wanted), text)
 
 
-def budget_bar(run: RunDirectory, trainer: Progress | None) -> Bar | None:
-    """Return a bar for the budget of a run; None if it has none, or is only a score to reach."""
-    budget = budget_of_trainer(run, trainer)
-    if not budget.model_dump(exclude_none=True, exclude={"until"}):
-        return None
-    used, left = share_used(budget, trainer or Progress()), describe_left(budget, trainer or Progress())
-    return Bar(
-        "budget", used, 0.0, f"{100 * used:.0f} %" + (f", {left.removesuffix(' to the budget')}" if left else "")
-    )
+def budget_bar(used: float, *, minutes: float | None = None) -> Bar:
+    """Return a bar for a budget of which a share is used. minutes: about how long the rest takes, None if unknown."""
+    return Bar("budget", used, 0.0, f"{100 * used:.0f} %{_left(minutes)}")
+
+
+def _left(minutes: float | None) -> str:
+    return "" if minutes is None else f", {describe_minutes(minutes)}"
 
 
 def describe_games(workers: Sequence[Beat]) -> str:

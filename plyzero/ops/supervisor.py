@@ -31,7 +31,7 @@ from plyzero.ops.summary import (
     first_model,
     first_model_bar,
 )
-from plyzero.run.budget import read_done, read_trainer
+from plyzero.run.budget import COUNTED, budget_of_trainer, read_done, read_trainer, share_used
 from plyzero.run.directory import Run
 from plyzero.run.events import Progress, TrainerLine, words_of
 from plyzero.run.lease import is_held
@@ -55,7 +55,7 @@ REPEAT_SECONDS: Final = 300.0
 """Time after which a warning that differs only in its numbers is shown again, in seconds."""
 
 KNOWN_SECONDS: Final = 10.0
-"""Time of play after which the time to the first model is estimated, in seconds."""
+"""Time after which it is estimated how long something still takes, in seconds."""
 
 
 class OnProgress(Protocol):
@@ -273,8 +273,7 @@ class Observer:
         self._view = RunView(run, from_now=True)
         self._last: TrainerLine | None = None
         self._has_model, self._sealed = False, 0
-        self._made = Rate()
-        self._play_began: float | None = None
+        self._first_model_pace, self._budget_pace = Pace(), Pace()
         self.warning: object = None
 
     def new_reports(self) -> list[Report]:
@@ -324,8 +323,11 @@ class Observer:
     def bars(self) -> list[Bar]:
         """Return bars for the first model, while there is none, and for the budget, if it can be counted."""
         bars = [] if self._has_model else [self._first_model_bar()]
-        budget = budget_bar(self._run, self._view.trainer)
-        return [*bars, budget] if budget else bars
+        budget = budget_of_trainer(self._run, self._view.trainer)
+        if any(getattr(budget, name) is not None for name, _ in COUNTED):
+            used = share_used(budget, self._view.trainer or Progress())
+            bars.append(budget_bar(used, minutes=self._budget_pace.minutes_to(1.0, used if self._has_model else 0.0)))
+        return bars
 
     def _first_model_bar(self) -> Bar:
         beats = [each.beat for each in self._view.alive()]
@@ -335,12 +337,30 @@ class Observer:
         found = first_model(self._run.settings, made=made, trainer=trainer)
         plies = sum(worker.plies_under_way for worker in workers)
         begun = self._run.settings.selfplay.full_search_probability * plies
-        rate, now = 0.0, time.monotonic()
-        if plies:
-            self._play_began = self._play_began or now
-            rate = self._made.per_second(found.done + begun, now)
-        is_known = self._play_began is not None and now - self._play_began >= KNOWN_SECONDS
-        return first_model_bar(found, begun, per_second=rate if is_known else 0.0)
+        minutes = self._first_model_pace.minutes_to(found.wanted, found.done + begun if plies else 0.0)
+        return first_model_bar(found, begun, minutes=minutes)
+
+
+class Pace:
+    """The pace of a count, from which the time to its end is estimated."""
+
+    def __init__(self) -> None:
+        self._rate = Rate()
+        self._began: float | None = None
+
+    def minutes_to(self, end: float, count: float) -> float | None:
+        """Return about how many minutes it takes to reach `end`, at the rate of the last minute.
+
+        None until `count` has been above 0 for KNOWN_SECONDS, while it stands still, and once `end` is reached.
+        """
+        if not count:
+            return None
+        now = time.monotonic()
+        self._began = self._began or now
+        rate = self._rate.per_second(count, now)
+        if now - self._began < KNOWN_SECONDS or rate <= 0 or count >= end:
+            return None
+        return (end - count) / rate / 60
 
 
 def _name(child: Child) -> str:

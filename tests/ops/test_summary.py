@@ -9,7 +9,6 @@ from plyzero.kits.web.run_state import Dashboard
 from plyzero.ops.status import snapshot
 from plyzero.ops.summary import (
     FirstModel,
-    budget_bar,
     describe_first_model,
     describe_games,
     describe_learning,
@@ -95,19 +94,16 @@ def test_where_the_trainer_waits_for_fewer_positions_these_are_counted(run: Run)
     assert first_model(run.settings, made=90, trainer=early).counted == "steps"
 
 
-def test_positions_of_games_under_way_are_a_part_of_the_bar_and_of_the_time_left():
+def test_positions_of_games_under_way_are_a_part_of_the_bar():
     counted = FirstModel("positions", 50, 200)
-    assert first_model_bar(counted, 30, per_second=0) == ("first model", 0.25, 0.15, "50 of 200 positions")
-    assert first_model_bar(counted, 30, per_second=1).text == "50 of 200 positions, about 2 min left"
-    assert first_model_bar(counted, 400, per_second=1) == ("first model", 0.25, 0.75, "50 of 200 positions")
-    assert first_model_bar(FirstModel("steps", 3, 64), 30, per_second=1) == ("first model", 3 / 64, 0, "step 3 of 64")
-
-
-def test_a_budget_has_a_bar_if_it_can_be_counted(run: Run):
-    assert budget_bar(run, None) is None
-    half = Progress(step=600, minutes=10, budget={"steps": 1200})
-    assert budget_bar(run, half) == ("budget", 0.5, 0, "50 %, about 10 min left")
-    assert budget_bar(run, Progress(budget={"until": "score >= 0.9 against mcts:100"})) is None
+    assert first_model_bar(counted, 30) == ("first model", 0.25, 0.15, "50 of 200 positions")
+    assert first_model_bar(counted, 400, minutes=2.2) == (
+        "first model",
+        0.25,
+        0.75,
+        "50 of 200 positions, about 2 min left",
+    )
+    assert first_model_bar(FirstModel("steps", 3, 64), 30) == ("first model", 3 / 64, 0, "step 3 of 64")
 
 
 def test_games_under_way_are_told_with_their_plies():

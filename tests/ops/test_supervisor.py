@@ -209,6 +209,22 @@ def test_the_time_to_the_first_model_is_told_once_games_have_been_played_for_a_w
     assert texts == ["0 of 200 positions"] * 3 + ["0 of 200 positions, about 3 min left"]
 
 
+def test_a_budget_has_a_bar_if_it_can_be_counted_and_a_time_left_once_there_is_a_model(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    clock = Clock()
+    monkeypatch.setattr(supervisor.time, "monotonic", clock)
+    observer, texts = observing(run), []
+    assert [bar.name for bar in observer.bars()] == ["first model"]
+    for step in (100, 200, 300, 400):
+        clock.now += 30
+        beat(run, "trainer", role="trainer", state="training", step=step, minutes=9, budget={"steps": 1000})
+        observer.refresh()
+        texts.append(observer.bars()[-1].text)
+        files.write_file(run.models / f"000001-{step:09d}-0123abcd.onnx", b"")
+    assert texts == ["10 %", "20 %", "30 %, about 4 min left", "40 %, about 3 min left"]
+
+
 def test_a_resumed_run_counts_the_games_for_its_first_model_that_are_there(run: Run):
     play_segment(run, full=50)
     (bar,) = observing(run).bars()
