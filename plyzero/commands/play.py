@@ -119,14 +119,18 @@ def play(
         raise UserError("--against names the opponent; omit --run, --net, --simulations and --level")
     limits = thinking.limits(simulations)
     bot: Player
+    about = None
     if against is not None:
         bot = find_player(against, spec, np.random.default_rng(), **limits)
     elif level is not None:
         bot = Bot.at_level(spec, level, threads=limits["threads"])
+    elif run is not None and net is None and model == "newest" and _waits_for_model(run, spec):
+        bot = _pure_mcts(spec, limits)
+        about = f"{run} has no model yet: until then pure MCTS plays by the same rules; start again to play the model."
     else:
         bot = find_bot(spec, run, net, model, limits)
     person = SIDES.index(side) if side in SIDES else int(np.random.default_rng().integers(2))
-    terminal = Terminal(Session(spec, person), bot)
+    terminal = Terminal(Session(spec, person), bot, about=about)
     with common.playing(spec, may_print=True):
         terminal.run()
     terminal.warming.join(10 if owns_process else None)
@@ -154,8 +158,6 @@ def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, lim
 
     Raises UserError if there is no such model, or for arguments that exclude each other.
     """
-    import numpy as np
-
     from plyzero.play.bundled_bots import find_card
     from plyzero.play.players import Bot
 
@@ -172,9 +174,25 @@ def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, lim
             return Bot.at_level(game, threads=limits["threads"])
         path = card.network
     if path is None:
-        simulations = limits.get("simulations", 1000)
-        bot = Bot.pure_mcts(game, np.random.default_rng(), simulations=simulations)
-        return bot.with_clock(limits["clock"], simulations=simulations)
+        return _pure_mcts(game, limits)
     if net is not None and net.is_dir():
         raise UserError(f"{net} is a directory; expected --net FILE, or --run {net}")
     return Bot.of_model(path, game, model=model, **limits)
+
+
+def _pure_mcts(game: GameSpec, limits: Mapping[str, Any]) -> Bot:
+    import numpy as np
+
+    from plyzero.play.players import Bot
+
+    simulations = limits.get("simulations", 1000)
+    bot = Bot.pure_mcts(game, np.random.default_rng(), simulations=simulations)
+    return bot.with_clock(limits["clock"], simulations=simulations)
+
+
+def _waits_for_model(run: Path, game: GameSpec) -> bool:
+    """Return whether a run of `game` exists and has no model yet. Raises UserError if it is of another game."""
+    from plyzero.run.directory import open_run
+    from plyzero.run.models import list_models
+
+    return (run / "run.toml").exists() and not list_models(open_run(run, game=game).models)

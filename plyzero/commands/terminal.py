@@ -47,8 +47,9 @@ NO_SEARCH = "This opponent has no search whose results could be shown."
 class Terminal:
     """A game between a person who types and a bot: reads commands, shows the board, runs the bot's searches."""
 
-    def __init__(self, session: Session, bot: Player) -> None:
-        self.session, self.bot = session, bot
+    def __init__(self, session: Session, bot: Player, *, about: str | None = None) -> None:
+        """about: a sentence about the bot; None = what is known of its strength."""
+        self.session, self.bot, self.about = session, bot, about
         self.last_search: tuple[Game, SearchResult] | None = None  # the bot's search for its last move
         self.is_outdated = True  # whether the board on the screen is
         self.shows_searches = False
@@ -106,7 +107,9 @@ class Terminal:
     def begin(self) -> None:
         """Print the game, the players and how to get help."""
         self.say(f"{self.session.game.name}: {self.sides()}; the bot is {self.bot.name}.")
-        if isinstance(self.bot, Bot):
+        if self.about:
+            self.say(self.about)
+        elif isinstance(self.bot, Bot):
             self.say(introduction(self.session.game, self.bot.strength().text))
         self.say("Type a move, or help for the list of commands.")
 

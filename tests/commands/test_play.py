@@ -14,6 +14,9 @@ from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.game import Outcome
 from plyzero.search.slots import SearchResult
 from tests.helpers import toys
+from tests.helpers.cli import plyzero
+from tests.helpers.learning import add_model
+from tests.helpers.runs import small_run
 from tests.helpers.surroundings import python
 
 TIC_TAC_TOE = load_game("tic-tac-toe")
@@ -270,3 +273,15 @@ def test_until_another_process_has_compiled_the_search_nothing_is_compiled_here(
     beside, _, compiled = python("-c", NOT_COMPILED, NUMBA_CACHE_DIR=str(tmp_path)).stdout.splitlines()
     assert beside == "beside: match mcts:4 random --game tic-tac-toe --games 2"
     assert compiled == "[]"
+
+
+def test_until_a_run_has_a_model_pure_search_plays_and_one_sentence_says_so(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe")
+    done = plyzero("play", "tic-tac-toe", "--run", str(run.root), text="b2\nquit\n")
+    assert done.stdout.count("has no model yet: until then pure MCTS plays by the same rules; start again to play") == 1
+    assert "the bot is mcts:1000" in done.stdout
+    assert "The bot plays " in done.stdout
+    add_model(run)
+    done = plyzero("play", "tic-tac-toe", "--run", str(run.root), text="quit\n")
+    assert "the bot is 000001-000000012-" in done.stdout
+    assert "no model yet" not in done.stdout

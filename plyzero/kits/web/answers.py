@@ -68,14 +68,11 @@ class GameAnswers:
         start = self._game.start
         return JSONResponse(
             {
+                **await run_in_threadpool(self._offered),
                 "game": self._game.name,
                 "identity": self._game.identity,
                 "rules": inspect.cleandoc(start.rules_text or type(start).__doc__ or ""),
                 "sgf": describe_sgf(self._game),
-                "players": await run_in_threadpool(self._players),
-                "opponent": self._opponents.usual(),
-                "newest": await run_in_threadpool(self._opponents.newest_step),
-                "hasNetwork": self._opponents.has_network,
                 "hasRun": self._has_run,
                 "hasHome": self._has_home,
                 "ready": waits_for is None,
@@ -166,10 +163,18 @@ class GameAnswers:
 
         return StreamingResponse(lines(), media_type="text/event-stream")
 
-    def _players(self) -> list[dict[str, str | None]]:
-        names = self._opponents.names()
-        strengths = self._opponents.strengths()
-        return [{"id": key, "name": name, "strength": strengths.get(key)} for key, name in names.items()]
+    def _offered(self) -> dict[str, object]:
+        """Return the players to choose from, that of a new game, and the newest model of the run."""
+        opponents = self._opponents
+        strengths = opponents.strengths()
+        return {
+            "players": [
+                {"id": key, "name": name, "strength": strengths.get(key)} for key, name in opponents.names().items()
+            ],
+            "opponent": opponents.usual(),
+            "newest": opponents.newest_step(),
+            "hasNetwork": opponents.has_network,
+        }
 
     def _find_bot(self, step: str) -> Bot:
         player = self._opponents.find(ANALYSIS, step=step)
@@ -186,10 +191,10 @@ class WarmUp:
     def __init__(self, search: Callable[[], None]) -> None:
         self._search = search
         self._task: asyncio.Task[str] | None = None
-        self._waits_for = "the search is being compiled"
+        self._waits_for = "preparing the search, which takes up to a minute, once per machine"
 
     def waits_for(self) -> str | None:
-        """Return the reason why no search has succeeded yet, such as a missing model; None once one has.
+        """Return what the first search waits for, or why it has failed, as a clause; None once it has succeeded.
 
         The search is started in a thread if none runs.
         """
@@ -207,7 +212,7 @@ class WarmUp:
         try:
             self._search()
         except (Exception, SystemExit) as error:
-            return str(error) if isinstance(error, UserError) else with_location(error)
+            return f"not ready: {error if isinstance(error, UserError) else with_location(error)}"
         return ""
 
 

@@ -76,8 +76,13 @@ def serve(
         print(f"Play {spec.name} on {address} ; {watch}Ctrl-C ends the server.", file=output, flush=True)
         usual = opponents.usual()
         name = opponents.names()[usual]
-        about = name if usual.startswith("mcts:") else opponents.strengths().get(usual, "not measured")
-        print(f"The opponent is {name}. {introduction(spec, about)}", file=output, flush=True)
+        if usual.startswith("mcts:"):
+            about = introduction(spec, name)
+            if run:
+                about = f"It plays by the rules alone until {run} has a model, which then takes its place."
+        else:
+            about = introduction(spec, opponents.strengths().get(usual, "not measured"))
+        print(f"The opponent is {name}. {about}", file=output, flush=True)
         serve_forever(app, listening)
 
 

@@ -44,7 +44,7 @@ REVIEW_ROLLOUTS: Final = 256
 class Opponents:
     """The opponents: the model of a run or of a file, the bundled bot, pure MCTS, rules, and random moves.
 
-    Bots are made when they are first needed, and kept.
+    Bots are made when they are first needed, and kept. Until a run has a model, pure MCTS takes its place.
     """
 
     def __init__(
@@ -146,8 +146,8 @@ class Opponents:
 
     @property
     def has_network(self) -> bool:
-        """Whether analyses use a network, which may not be trained yet, and not random rollouts."""
-        return bool(self._card or self._run or self._net)
+        """Whether analyses use a network, and not random rollouts."""
+        return bool(self._card or self._net) or self.newest_step() is not None
 
     def _with_network(self, step: str) -> Bot:
         """Return the bot whose network is used for analyses."""
@@ -155,11 +155,10 @@ class Opponents:
             return self._kept(self._card.network)
         if self._net:
             return self._kept(self._net)
-        if self._run is None:
+        newest = self.newest_step()
+        if self._run is None or newest is None:
             return self._pure_mcts()
-        if not self._run.is_dir():
-            raise UserError(f"there is no run in {self._run} yet; plyzero train {self.game.name} --run DIR begins one")
-        return self._kept(self._run, step or str(self.newest_step() or "newest"))
+        return self._kept(self._run, step or str(newest))
 
     def _pure_mcts(self) -> Bot:
         return Bot.pure_mcts(self.game, np.random.default_rng(), simulations=ROLLOUTS[-1])

@@ -758,19 +758,16 @@ def test_the_page_says_that_dice_let_the_second_player_begin(serve, open_page):
     assert "begins" not in status_of(page)
 
 
-def test_without_a_model_the_page_says_so_and_pure_mcts_plays(tmp_path, open_page):
-    game = load_game("tic-tac-toe")
-    with serving(make_app(game, Opponents(game, run=tmp_path / "none"))) as address:
+def test_without_a_model_the_page_says_so_once_and_pure_mcts_plays(tmp_path, open_page):
+    game, run = load_game("tic-tac-toe"), tmp_path / "none"
+    with serving(make_app(game, Opponents(game, run=run), run=run)) as address:
         page = open_page(address)
-        wait_for_status(page, "It is your move. The network is not ready: there is no run in .*Choose pure MCTS")
-        for name in ("Hint", "Review the game"):
-            button = page.get_by_role("button", name=name, exact=True)
-            assert button.is_disabled()
-            assert "there is no run in" in button.get_attribute("title")
-        assert "there is no run in" in page.get_by_label("Analysis").inner_text()
-        page.get_by_label("Second player").select_option("mcts:100")
+        wait_for_status(
+            page, "^It is your move. Pure MCTS plays by the same rules until the run has a model, which then"
+        )
         by_mouse(page, "b2")
         wait_for_moves(page, 2)
+        wait_for_status(page, "^You play b2. Pure MCTS plays [abc][123]. It is your move.$")
         page.close()
 
 

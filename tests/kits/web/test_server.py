@@ -11,6 +11,7 @@ import threading
 import time
 import urllib.request
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,7 @@ from plyzero.kits.web.pages import PAGE
 from plyzero.kits.web.server import make_app
 from plyzero.play.agents import Agent
 from plyzero.rules.catalog import load_game
+from tests.helpers.learning import add_model
 from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until
 from tests.helpers.web import events, get, serving, wait_until_ready
@@ -247,16 +249,36 @@ def test_a_port_in_use_is_one_sentence():
         listen("127.0.0.1", taken.getsockname()[1])
 
 
-def test_a_run_without_a_model_is_waited_for(tmp_path):
+def test_pure_search_plays_and_analyses_until_a_run_has_a_model(tmp_path):
+    run = small_run(tmp_path / "r", "tic-tac-toe")
+    with serving(make_app(run.game, Opponents(run.game, run=run.root), run=run)) as found:
+        about = wait_until_ready(found)
+        assert (about["opponent"], about["hasNetwork"], about["newest"]) == ("mcts:1000", False, None)
+        assert not any(player["id"].startswith("net:") for player in about["players"])
+        for player in ("analysis", "mcts:100", "greedy"):
+            assert events(found, "/api/think", moves="a1 b1 a2 b2", player=player)[-1]["choice"]
+        judge = events(found, "/api/review", moves="a1 b1 a2 b2 a3", simulations=16)[-1]["judge"]
+        assert judge == "The judge: pure MCTS with 16 rollouts."
+        add_model(run, step=12)
+        about = get(found, "/api/about")[1]
+        assert (about["ready"], about["opponent"], about["hasNetwork"], about["newest"]) == (True, "net:64", True, 12)
+        assert events(found, "/api/think", moves="a1 b1 a2 b2", player="net:64")[-1]["choice"]
+
+
+def test_a_run_that_does_not_exist_yet_has_no_model():
+    opponents = Opponents(load_game("tic-tac-toe"), run=Path("none"))
+    assert (opponents.usual(), opponents.has_network) == ("mcts:1000", False)
+
+
+def test_a_search_that_fails_says_why_the_page_is_not_ready(tmp_path):
     game = load_game("tic-tac-toe")
-    with serving(make_app(game, Opponents(game, run=tmp_path / "none"))) as found:
-        wait_until(lambda: "compiled" not in get(found, "/api/about")[1]["waitsFor"])
-        status, about = get(found, "/api/about")
-        assert status == 200
+    with serving(make_app(game, Opponents(game, net=tmp_path / "none.onnx"))) as found:
+        wait_until(lambda: "preparing" not in get(found, "/api/about")[1]["waitsFor"])
+        about = get(found, "/api/about")[1]
         assert not about["ready"]
-        assert about["waitsFor"].startswith(f"there is no run in {tmp_path / 'none'} yet; plyzero train tic-tac-toe")
+        assert about["waitsFor"].startswith("not ready: ")
+        assert "none.onnx" in about["waitsFor"]
         assert get(found, "/api/position", moves="a1")[0] == 200
-        assert about["hasNetwork"]
         for player in ("mcts:100", "greedy", "random"):
             assert events(found, "/api/think", moves="a1 b1 a2 b2", player=player)[-1]["choice"]
 

@@ -8,7 +8,7 @@ import { Analysis } from "/static/analysis.js";
 import { betterMove, Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
 import { Records, SetUp } from "/static/files.js";
-import { needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
+import { capital, needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
 
 const RETRY_LOSS = 0.1;  // of expected score, from which a move is an inaccuracy
 
@@ -196,7 +196,7 @@ function Page() {
 
   if (!about) return html`<main><p>${error || "Loading."}</p></main>`;
   const status = settled ? statusOf({ about, position, game, players }) : "";
-  const why = about.ready ? null : `Not ready: ${about.waitsFor}.`;
+  const why = about.ready ? null : `${capital(about.waitsFor)}.`;
   const canUndo = settled && live && position.movers.some((by) => by !== null && (players[by] === "you" || !players.includes("you")));
   const top = players[1] === "you" && players[0] !== "you" ? 0 : 1;  // a person sits below the board
   const score = settled ? scoreOf({ position, found: analysis.on ? analysis.found : null, plies: judged?.plies }) : null;

@@ -67,8 +67,9 @@ function nowIn({ about, position, game, players, both }) {
   }
   const mover = players[position.toPlay];
   const begins = position.toPlay === 1 && position.movers.every((by) => by === null) ? ` ${named(1)} begins.` : ""; // by dice
-  const waits = about.ready ? "" : ` The ${about.hasNetwork ? "network" : "server"} is not ready: ${about.waitsFor}.`;
+  const waits = about.ready ? "" : ` ${capital(about.waitsFor)}.`;
+  const pure = about.hasRun && !about.hasNetwork && !position.movers.length && players.some((player) => player.startsWith("mcts:")) ? " Pure MCTS plays by the same rules until the run has a model, which then takes its place." : "";
   const way = waits && about.hasNetwork && players.some(needsNetwork) ? " Choose pure MCTS as the opponent to play now." : "";
-  if (mover === "you") return `${both ? `${named(position.toPlay)} is to move.` : "It is your move."}${begins}${waits}${way}`;
-  return `${about.ready || !needsNetwork(mover) ? `${capital(spoken(about, mover))} is searching.` : ""}${begins}${waits}${way}`.trim();
+  if (mover === "you") return `${both ? `${named(position.toPlay)} is to move.` : "It is your move."}${begins}${pure}${waits}${way}`;
+  return `${about.ready || !needsNetwork(mover) ? `${capital(spoken(about, mover))} is searching.` : ""}${begins}${pure}${waits}${way}`.trim();
 }
