@@ -16,6 +16,8 @@ from plyzero.kits.web.server import make_app
 from plyzero.rules.catalog import load_game
 from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import random_game
+from tests.helpers.learning import add_model
+from tests.helpers.runs import small_run
 from tests.helpers.web import serving, violations
 
 pytestmark = pytest.mark.browser
@@ -758,16 +760,19 @@ def test_the_page_says_that_dice_let_the_second_player_begin(serve, open_page):
     assert "begins" not in status_of(page)
 
 
-def test_without_a_model_the_page_says_so_once_and_pure_mcts_plays(tmp_path, open_page):
-    game, run = load_game("tic-tac-toe"), tmp_path / "none"
-    with serving(make_app(game, Opponents(game, run=run), run=run)) as address:
+def test_without_a_model_the_page_says_so_once_and_pure_mcts_plays_until_there_is_one(tmp_path, open_page):
+    run = small_run(tmp_path / "r", "tic-tac-toe")
+    with serving(make_app(run.game, Opponents(run.game, run=run.root), run=run)) as address:
         page = open_page(address)
-        wait_for_status(
-            page, "^It is your move. Pure MCTS plays by the same rules until the run has a model, which then"
-        )
+        wait_for_status(page, "^It is your move. Pure MCTS plays by the same rules until the run has a model")
         by_mouse(page, "b2")
         wait_for_moves(page, 2)
         wait_for_status(page, "^You play b2. Pure MCTS plays [abc][123]. It is your move.$")
+        add_model(run)
+        wait_for_status(page, "^You play b2. The network plays [abc][123]. It is your move.$")
+        taken = parse_qs(urlsplit(page.url).fragment)["moves"][0].split()
+        by_mouse(page, "a1" if "a1" not in taken else "c3")
+        wait_for_moves(page, 4)
         page.close()
 
 
