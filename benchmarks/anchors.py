@@ -61,7 +61,7 @@ def main() -> None:
         wins, draws, losses = points
         print(f"{wins} won, {draws} drawn, {losses} lost", file=sys.stderr, flush=True)
     result = MatchResult(wins, draws, losses, distinct=given.games)
-    print(f"{player.name} against {given.opponent} {given.level}, {given.games} games: {result}")
+    print(f"{player.name} against {given.opponent} {given.level}, {given.games} games: {result.short}")
 
 
 def play(start: Game, player: Player, opponents: Sequence[Engine], openings: Sequence[Sequence[int]]) -> list[int]:

@@ -171,7 +171,7 @@ def against_reference(network: Network, games: int, openings: Sequence[Sequence[
     result = play_match(
         Bot.from_network(network, simulations=64), other, network.game.start, games=games, rng=rng, openings=openings
     )
-    score = f"won {result.wins}, drawn {result.draws}, lost {result.losses}: {result}"
+    score = f"won {result.wins}, drawn {result.draws}, lost {result.losses}: {result.short}"
     return {f"against {REFERENCE}, 64 simulations": score}
 
 

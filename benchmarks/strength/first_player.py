@@ -42,7 +42,7 @@ def main() -> None:
         print(f"{move}: {_result(results)}", flush=True)
         total += results
     result = _result(total)
-    print(f"{player.name} against {opponent.name}, {result.games} games, lost {result.losses}: {result}")
+    print(f"{player.name} against {opponent.name}, {result.games} games, lost {result.losses}: {result.short}")
 
 
 def _result(results: Counter[int]) -> MatchResult:

@@ -161,7 +161,7 @@ class _Screen:
         if not self._console.is_terminal:
             self.line(f"       {rating}")
             return
-        scores = "  ".join(f"{_block(each.score)} {each} {opponent}" for opponent, each in rating.scores.items())
+        scores = "  ".join(f"{_block(each.score)} {each.short} {opponent}" for opponent, each in rating.scores.items())
         again = ", played again" if rating.confirmation else ""
         self.line(f"{_row(['', '', '', f'{rating.step}', '', '', '']).rstrip()}  {scores}{again}")
 
@@ -176,7 +176,7 @@ class _Screen:
                 of.setdefault(opponent, []).append(MatchResult(*counts))
         for opponent, results in of.items():
             blocks = "".join(_block(each.score) for each in results)
-            self.line(f"       against {opponent:<10} {blocks} {results[-1]}")
+            self.line(f"       against {opponent:<10} {blocks} {results[-1].short}")
 
     def progress(self, doing: str, bars: Sequence[Bar] = ()) -> None:
         shown = [f"{each.name[:1].upper()}{each.name[1:]}: {each.text}." for each in bars]

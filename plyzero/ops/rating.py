@@ -72,7 +72,7 @@ class Rating(NamedTuple):
     has_passed: bool | None = None
 
     def __str__(self) -> str:
-        found = (f"{result} in {result.games} games against {opponent}" for opponent, result in self.scores.items())
+        found = (f"{each.short} in {each.games} games against {opponent}" for opponent, each in self.scores.items())
         text = f"step {self.step} scores {', '.join(found)}"
         if self.confirmation is not None:
             text += f", played because it had reached {self.confirmation['first']:.2f} before"

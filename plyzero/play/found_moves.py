@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 import numpy as np
 
-from plyzero.rules.board_svg import html_table, render_svg, with_shares
+from plyzero.rules.board_svg import html_table, render_svg, text_table, with_shares
 from plyzero.rules.game import Game, board_of
 from plyzero.rules.notation import action_names
 from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN
@@ -97,10 +97,7 @@ class FoundMoves:
     result: SearchResult
 
     def __repr__(self) -> str:
-        rows = [HEADS, *self._rows()]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-        return "\n".join([repr(self.position), "", self._sentence(), *lines])
+        return "\n".join([repr(self.position), "", self._sentence(), text_table(HEADS, self._rows())])
 
     def _repr_html_(self) -> str:
         board, picture = board_of(self.position), f"<pre>{escape(str(self.position))}</pre>"

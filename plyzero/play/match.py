@@ -131,6 +131,7 @@ class _GameInPlay:
 
     def __init__(self, number: int, start: Game, opening: Sequence[int], dice: np.random.Generator) -> None:
         """Begin a game after its opening; in those with odd numbers the sides are swapped."""
+        self.number = number
         self.swapped = number % 2 == 1
         self.moves = [*opening]
         self.position, self.plies = _position_after(start, opening)
@@ -176,6 +177,10 @@ def _result(games: Sequence[_GameInPlay]) -> MatchResult:
     A truncated game is a draw.
     """
     values = [game.outcome.value(int(game.swapped)) if game.outcome else 0 for game in games]
+    winners: dict[int, list[int | None]] = {}
+    for game in games:
+        winners.setdefault(game.number // 2, []).append(game.outcome.winner if game.outcome else None)
+    pairs = [pair for pair in winners.values() if len(pair) == 2]
     return MatchResult(
         wins=values.count(1),
         draws=values.count(0),
@@ -185,6 +190,8 @@ def _result(games: Sequence[_GameInPlay]) -> MatchResult:
         leads=tuple(
             game.outcome.lead(int(game.swapped)) for game in games if game.outcome and game.outcome.score is not None
         ),
+        pairs=len(pairs),
+        repeated=sum(one == other for one, other in pairs),
     )
 
 

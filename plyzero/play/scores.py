@@ -16,10 +16,13 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
+from html import escape
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from plyzero.rules.board_svg import html_table, text_table
 
 ELO: Final = 400 / math.log(10)
 """Elo of one natural unit: 1 / (1 + e^-x) = 1 / (1 + 10^(-d/400)) for d = ELO · x."""
@@ -32,6 +35,9 @@ PRIOR_DRAWS: Final = 5.0
 
 MOST_ELO: Final = 400.0
 """Half the width of an interval above which an Elo difference says little: ten times as many wins for each loss."""
+
+LEAST_PAIRS: Final = 4
+"""Number of openings from which on it is said that they, and not the players, have decided all games."""
 
 Z: Final = 1.96
 """Half the width of a 95 % interval, in standard deviations."""
@@ -95,6 +101,8 @@ class MatchResult:
     distinct: the number of different games; 0 if it is not known.
     forfeits: a sentence for each game that was lost because a player failed to move.
     leads:    the points by which the first player led at the end of each game that ended with a score.
+    pairs:    the number of openings that were played twice, with sides swapped.
+    repeated: the number of these of which both games had the same winner, first or second player, or no winner.
     """
 
     wins: int
@@ -103,6 +111,8 @@ class MatchResult:
     distinct: int = 0
     forfeits: tuple[str, ...] = ()
     leads: tuple[float, ...] = ()
+    pairs: int = 0
+    repeated: int = 0
 
     def __add__(self, other: MatchResult) -> MatchResult:
         """Return the result of the games of both."""
@@ -113,6 +123,8 @@ class MatchResult:
             distinct=self.distinct + other.distinct,
             forfeits=self.forfeits + other.forfeits,
             leads=self.leads + other.leads,
+            pairs=self.pairs + other.pairs,
+            repeated=self.repeated + other.repeated,
         )
 
     @property
@@ -138,7 +150,7 @@ class MatchResult:
         return elo_difference(self.wins, self.draws, self.losses)
 
     def __repr__(self) -> str:
-        return f"MatchResult(wins={self.wins}, draws={self.draws}, losses={self.losses}: score {self})"
+        return f"MatchResult(wins={self.wins}, draws={self.draws}, losses={self.losses}: score {self.short})"
 
     def report(self) -> str:
         """Return the result of the first player, A, for people: counts, score and Elo difference, one per line.
@@ -153,7 +165,15 @@ class MatchResult:
             f"A won {self.wins}, drew {self.draws}, lost {self.losses}; "
             f"{self.distinct} different games among the {self.games}\n"
             f"score {100 * self.score:.1f} %, 95 % interval {100 * score_low:.1f} to {100 * score_high:.1f}"
-            f"{points}{known if elo_high - elo <= MOST_ELO else ''}{self._forfeited()}"
+            f"{points}{known if elo_high - elo <= MOST_ELO else ''}{self._by_openings()}{self._forfeited()}"
+        )
+
+    def _by_openings(self) -> str:
+        if self.pairs < LEAST_PAIRS or self.repeated < self.pairs:
+            return ""
+        return (
+            f"\nWith sides swapped, each of the {self.pairs} openings ended in the same way: they have decided these "
+            "games, which do not tell who plays better."
         )
 
     def _forfeited(self) -> str:
@@ -178,7 +198,33 @@ class MatchResult:
             found["points"] = round(self.points, 3)
         return found
 
-    def __str__(self) -> str:
+    @property
+    def short(self) -> str:
+        """The score with its 95 % interval, and the points, such as "62% (41-80), +1.5 points"."""
         low, high = self.interval()
         points = "" if self.points is None else f", {self.points:+.1f} points"
         return f"{self.score:.0%} ({100 * low:.0f}-{100 * high:.0f}){points}"
+
+    def __str__(self) -> str:
+        return f"{text_table(*self._table())}{self._by_openings()}{self._forfeited()}"
+
+    def _repr_html_(self) -> str:
+        below = (self._by_openings() + self._forfeited()).splitlines()
+        return html_table(*self._table()) + "".join(f"<p>{escape(line)}</p>" for line in below if line)
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Return the heads and the row of a table; an Elo difference is left out as in `report`."""
+        low, high = self.interval()
+        cells = {
+            "games": f"{self.games}",
+            "won": f"{self.wins}",
+            "drawn": f"{self.draws}",
+            "lost": f"{self.losses}",
+            "score": f"{100 * self.score:.1f} % ({100 * low:.0f} to {100 * high:.0f})",
+        }
+        if self.points is not None:
+            cells["points"] = f"{self.points:+.2f}"
+        elo, elo_low, elo_high = self.elo()
+        if elo_high - elo <= MOST_ELO:
+            cells["Elo difference"] = f"{elo:+.0f} ({elo_low:+.0f} to {elo_high:+.0f})"
+        return [*cells], [[*cells.values()]]

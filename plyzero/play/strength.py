@@ -58,7 +58,7 @@ def _of_run(metrics: Path, step: int) -> Strength:
         return Strength(f"step {step} has not been measured against pure MCTS", judges=False)
     rollouts, result = max(scores.items())
     newer = "" if measured == step else f"step {step} has not been measured; "
-    text = f"{newer}step {measured} scored {result} in {result.games} games against mcts:{rollouts}"
+    text = f"{newer}step {measured} scored {result.short} in {result.games} games against mcts:{rollouts}"
     # It judges the moves of a game once it has beaten pure MCTS with at least 100 rollouts.
     return Strength(text, judges=any(each.interval()[0] > 0.5 for n, each in scores.items() if n >= 100))
 

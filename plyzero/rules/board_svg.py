@@ -74,6 +74,13 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
+def text_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as lines of text."""
+    lines = [heads, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
 def text_svg(text: str) -> str:
     """Return a text as an SVG element, for positions without a board."""
     lines = text.splitlines() or [""]

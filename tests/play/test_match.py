@@ -60,7 +60,7 @@ def test_the_interval_is_wilsons(counts: tuple[int, int, int], score: float, int
     result = MatchResult(*counts, distinct=1)
     assert result.score == score
     assert result.interval() == pytest.approx(interval, abs=1e-4)
-    assert str(result) == f"{score:.0%} ({100 * interval[0]:.0f}-{100 * interval[1]:.0f})"
+    assert result.short == f"{score:.0%} ({100 * interval[0]:.0f}-{100 * interval[1]:.0f})"
 
 
 @pytest.mark.parametrize(("wins", "losses", "elo"), [(50, 50, 0), (75, 25, 190.85), (25, 75, -190.85), (100, 10, 400)])
@@ -200,3 +200,32 @@ def test_an_opening_never_ends_a_game_and_is_as_long_as_asked_where_it_can_be():
             position = position.play(action)
         assert position.outcome() is None
     assert len(random_opening(ConnectFour(), 6, rng)) == 6
+
+
+def test_a_printed_result_is_a_table_in_a_notebook_too():
+    result = MatchResult(80, 0, 20, distinct=98, leads=(1.5,))
+    assert str(result).splitlines() == [
+        "games  won  drawn  lost  score               points  Elo difference",
+        "100    80   0      20    80.0 % (71 to 87)   +1.50   +241 (+156 to +326)",
+    ]
+    html = result._repr_html_()
+    assert html.startswith("<table><tr><th>games</th>")
+    assert "<td>+241 (+156 to +326)</td>" in html
+
+
+def test_a_match_that_its_openings_have_decided_says_so():
+    players = [find_player("alphabeta:9", TIC_TAC_TOE, np.random.default_rng(seed)) for seed in (0, 1)]
+    openings = [[0, 1], [0, 3], [2, 1], [8, 5], [6, 7]]  # an edge after a corner loses
+    result = played(*players, TicTacToe(), games=10, openings=openings)
+    assert (counts(result), result.pairs, result.repeated) == ((5, 0, 5), 5, 5)
+    sentence = "With sides swapped, each of the 5 openings ended in the same way: they have decided these games, which"
+    for text in (str(result), result.report(), result._repr_html_()):
+        assert sentence in text
+    assert "each of the 10 openings" in str(result + result)
+    drawn = played(*players, TicTacToe(), games=8, openings=[[4, each] for each in (0, 2, 6, 8)])
+    assert "each of the 4 openings ended in the same way" in str(drawn)
+    few = played(*players, TicTacToe(), games=6, openings=openings)
+    assert (few.pairs, few.repeated, "openings" in str(few)) == (3, 3, False)
+    won = played(players[0], RandomPlayer(np.random.default_rng(0)), TicTacToe(), games=20, opening_plies=1)
+    assert won.repeated < won.pairs == 10
+    assert "openings" not in str(won)

@@ -38,7 +38,7 @@ def test_a_match_reports_the_mean_points_of_the_first_player():
     assert (result.wins, result.leads, result.points) == (4, (8, 8, 8, 8), 8)
     assert "\npoints +8.00 per game" in result.report()
     assert result.as_json()["points"] == 8
-    assert str(result).endswith(", +8.0 points")
+    assert result.short.endswith(", +8.0 points")
     assert {game.as_json(SPEC, ("a", "b"))["score"] for game in games} == {8.0}
     assert played(0, 2).points == -8
 
