@@ -79,30 +79,39 @@ def train(
 
 
 class Progress:
-    """A line that is printed again and again: how much of the budget is used, and the newest score.
+    """A line that is shown again and again: how much of the budget is used, and the newest score.
 
-    In a notebook there is also a chart of the policy's loss.
+    In a notebook it is replaced, and so is a chart of the policy's loss below it: one of each is left in the file.
     """
 
     def __init__(self, run: Run) -> None:
         self._run, self._score = run, ""
         self._losses: list[tuple[float, float]] = []
+        self._displayed: set[str] = set()
 
     def report(self, report: Report) -> None:
         """Show a new model."""
         line = report.line
         share = share_used(self._run.settings.budget, line)
         counts = f"step {line.step:,.0f}, {line.games:,.0f} games{self._score}"
-        print(f"\r[{'#' * round(30 * share):30}] {share:4.0%}  {counts}  ", end="\n" if share == 1 else "", flush=True)
-        if "ipykernel" in sys.modules and line.policy_loss:  # a notebook, whose chart is replaced
+        text = f"[{'#' * round(30 * share):30}] {share:4.0%}  {counts}"
+        if "ipykernel" not in sys.modules:
+            print(f"\r{text}  ", end="\n" if share == 1 else "", flush=True)
+            return
+        self._display("line", {"text/plain": text})
+        if line.policy_loss:
             self._losses.append((line.step, line.policy_loss))
-            chart = {"image/svg+xml": loss_chart(self._losses), "text/plain": "the policy's loss"}
-            display = import_module("IPython.display").display
-            display(chart, raw=True, display_id=f"plyzero-{id(self)}", update=len(self._losses) > 1)
+            self._display("chart", {"image/svg+xml": loss_chart(self._losses), "text/plain": "the policy's loss"})
 
     def rate(self, rating: Rating) -> None:
         """Show the scores of a model from the next report on."""
         self._score = "".join(f", {result.score:.0%} against {name}" for name, result in rating.scores.items())
+
+    def _display(self, part: str, content: dict[str, str]) -> None:
+        """Show a part of the output in a notebook, in place of what it was before."""
+        display = import_module("IPython.display").display
+        display(content, raw=True, display_id=f"plyzero-{part}-{id(self)}", update=part in self._displayed)
+        self._displayed.add(part)
 
 
 def loss_chart(losses: Sequence[tuple[float, float]]) -> str:

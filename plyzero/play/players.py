@@ -35,6 +35,7 @@ from plyzero.rules.game import Game
 from plyzero.rules.user_errors import with_location
 from plyzero.rules.user_modules import create, load_object
 from plyzero.run.configuration import change_search
+from plyzero.run.events import read_history
 from plyzero.run.models import digest_of, read_model_file
 from plyzero.search.evaluators import Rollouts
 from plyzero.setting_types import OBJECT_NAME, parse_rollouts
@@ -270,6 +271,17 @@ class Bot(SearchPlayer):
         rng = np.random.default_rng(seed)
         other = find_player(opponent, self.game, rng) if isinstance(opponent, str) else opponent
         return play_match(self, other, self.game.start, games=games, rng=rng)
+
+    def history(self) -> dict[str, list[Any]]:
+        """Return the training of the bot's run in columns of equal length, for `pandas.DataFrame`.
+
+        A row is a published model: its step, the games and positions that were read, minutes, losses, and for each
+        opponent the score from 0 to 1, None where it was not measured. Raises UserError without a run.
+        """
+        file = self.model_file
+        if file is None or file.parent.name != "models" or not (file.parents[1] / "run.toml").exists():
+            raise UserError(f"{self.name} is not of a run, so it has no history; expected Bot.load of a run directory")
+        return read_history(file.parents[1] / "metrics")
 
     def final_board(self, position: Game) -> NDArray[np.float32] | None:
         """Return the final board that the network expects, `[P, H, W]` from -1 to 1 for the player to move, or None."""

@@ -39,6 +39,9 @@ model as an opponent of ratings."""
 CONFIRMED: Final = "confirmed"
 """The field of a line of ratings with a confirmation of a score, and of the trainer's heartbeat with all of them."""
 
+HISTORY: Final = ("step", "games", "positions", "minutes", "policy_loss", "value_loss", "replay_ratio")
+"""The fields of the lines of a trainer in the history of a run."""
+
 SCALARS: Final = {
     "loss/policy": "policy_loss",
     "loss/value": "value_loss",
@@ -321,6 +324,22 @@ def is_before(name: str) -> bool:
 def has_passed(metrics: Path) -> bool:
     """Return whether further games have confirmed that a model of a run scores half against that of the run before."""
     return any(found.confirmed and is_before(found.confirmed["quantity"]) for found in read_scores(metrics))
+
+
+def read_history(metrics: Path) -> dict[str, list[Any]]:
+    """Return the published models of a run, oldest first, as columns of equal length.
+
+    They are the fields of HISTORY, and the newest score against each opponent, None where there is none.
+    """
+    lines = [line for line in TrainerLines(metrics).read() if line.model]
+    scores: dict[str, dict[ModelName, float]] = {}
+    for found in read_scores(metrics):
+        for opponent, (wins, draws, losses) in found.counts.items():
+            scores.setdefault(opponent, {})[found.model] = (wins + draws / 2) / (wins + draws + losses)
+    columns = {name: [getattr(line, name) for line in lines] for name in HISTORY}
+    for opponent, of_model in scores.items():
+        columns[f"score against {opponent}"] = [of_model.get(line.model) if line.model else None for line in lines]
+    return columns
 
 
 def last_measured(metrics: Path) -> ModelName | None:

@@ -205,8 +205,8 @@ def test_an_opening_never_ends_a_game_and_is_as_long_as_asked_where_it_can_be():
 def test_a_printed_result_is_a_table_in_a_notebook_too():
     result = MatchResult(80, 0, 20, distinct=98, leads=(1.5,))
     assert str(result).splitlines() == [
-        "games  won  drawn  lost  score               points  Elo difference",
-        "100    80   0      20    80.0 % (71 to 87)   +1.50   +241 (+156 to +326)",
+        "games  won  drawn  lost  score              points  Elo difference",
+        "100    80   0      20    80.0 % (71 to 87)  +1.50   +241 (+156 to +326)",
     ]
     html = result._repr_html_()
     assert html.startswith("<table><tr><th>games</th>")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from plyzero.commands.terminal import Terminal
+from plyzero.errors import UserError
 from plyzero.kits.engines.analysis import answer_queries
 from plyzero.kits.web.opponents import Opponents
 from plyzero.play.players import Bot
@@ -134,3 +135,23 @@ def test_hints_and_analyses_say_what_their_judge_is_worth(run: Run, capsys: pyte
     answers = io.StringIO()
     answer_queries(GAME, bot, ['{"moves": ["a1"]}'], answers)
     assert json.loads(answers.getvalue())["judge"] == "step 9 scored 25% (11-47) in 20 games against mcts:100"
+
+
+def test_the_history_of_a_bot_has_a_row_for_each_model_and_a_column_for_each_opponent(run: Run):
+    for step in (3, 9):
+        name = publish_model(run.models, untrained(run), fence=1, step=step)
+        line = {"model": str(name), "step": step, "games": 10 * step, "policy_loss": 1 / step}
+        append_line(run.metrics / "trainer-000001.jsonl", line)
+    write_scores(run, str(name), {"mcts:100": [16, 2, 2], "random": [20, 0, 0]})
+    found = Bot.load(run.root).history()
+    assert {len(column) for column in found.values()} == {2}
+    assert (found["step"], found["games"], found["policy_loss"], found["value_loss"]) == (
+        [3, 9],
+        [30, 90],
+        [1 / 3, 1 / 9],
+        [None, None],
+    )
+    assert (found["score against mcts:100"], found["score against random"]) == ([None, 0.85], [None, 1.0])
+    for bot in (Bot.at_level(GAME, 1), Bot.pure_mcts(GAME, np.random.default_rng(), simulations=50)):
+        with pytest.raises(UserError, match="is not of a run, so it has no history; expected"):
+            bot.history()
