@@ -137,8 +137,8 @@ def warnings(sample: Sample) -> Iterator[str]:
     seen = [position for game in played for position in game.positions]
     if alike := alike_in_text(evenly_spaced(seen, max_count=MAX_READ)):
         yield (
-            f"in text, {alike!r} stands for pieces of both players, or for a piece and an empty cell: let render give "
-            'them different figures, such as pieces=("", "0:♞", "1:♘"), where the text after the colon is what is read'
+            f"the printed board shows {alike!r} for both players, or for a piece and an empty cell; print different "
+            'texts, which in render() follow the colon, such as pieces=("", "0:♞", "1:♘")'
         )
 
 

@@ -312,5 +312,7 @@ def _expectation(position: Game, result: SearchResult) -> str:
     lead = root.get("scoreLead")
     if lead is None:
         return expected
-    side = "ahead" if lead >= 0 else "behind"
-    return f"{expected} and to be {side} by {abs(lead):.1f} points"
+    points = f"{abs(lead):.1f}"
+    if points == "0.0":
+        return f"{expected} and to be level"
+    return f"{expected} and to {'lead' if lead > 0 else 'trail'} by {points} points"

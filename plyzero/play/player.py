@@ -28,7 +28,7 @@ class Strength(NamedTuple):
     """The measured strength of a judge of moves.
 
     text:   for people, such as "step 182 scored 50% (34-66) in 40 games against mcts:100".
-    judges: whether it has beaten mcts:100: the 95 % interval of its score lies above one half.
+    judges: whether it is measured to beat mcts:100: the 95 % interval of a score against it or more is above one half.
     """
 
     text: str

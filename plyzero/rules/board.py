@@ -35,7 +35,8 @@ class Cell(NamedTuple):
     name:  what a click on it types; several cells may share one name, such as those of a column.
     x, y:  its centre. y grows downwards, and neighbouring squares are 1 apart.
     piece: "" = none, "0" or "1" = a stone of that player, "0:♞" = a figure of that player, "0:K" or "0:12" = a stone of
-           that player with a text; any other text is shown as it is: capitals and w white, other letters black.
+           that player with a text; any other text is shown as it is: a single letter white if w or a capital but B,
+           else black.
     shape: "square", "hex", "point" where lines cross, "bar-h" and "bar-v" for edges, "dot", or "free" without a frame;
            "spike-up" and "spike-down" begin a point of backgammon, five cells long.
     """

@@ -129,7 +129,7 @@ def rolled(position: P, rng: np.random.Generator) -> P:
 
 
 def played(position: P, action: int, rng: np.random.Generator) -> P:
-    """Return the position after `action`, which must be legal, and after the rolls that follow, sampled by `rng`."""
+    """Return one position: the one after `action`, which must be legal, and the rolls, which `rng` samples."""
     return rolled(position.play(action), rng)
 
 

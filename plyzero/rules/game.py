@@ -129,7 +129,7 @@ class Game(ABC):
     """The number of planes of `final_board`; 0 = the game has none."""
 
     max_plies: int
-    """An upper bound on the length of a game. Self-play stops a longer game and does not train on its result."""
+    """Plies after which every game is over. Self-play stops a longer one, and does not train on its result."""
 
     waived_laws: ClassVar[Mapping[str, str]] = {}
     """Laws of `plyzero check` that the game breaks on purpose, by name, each with the reason as a sentence, which

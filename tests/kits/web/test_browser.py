@@ -642,7 +642,7 @@ def test_an_analysis_grows_on_the_board_and_a_review_finds_the_losing_move(serve
     for mode in ("visits", "line", "nothing", "policy"):
         page.get_by_role("button", name=mode, exact=True).click()
         page.get_by_role("button", name=mode, exact=True, pressed=True).wait_for()
-    assert "Expected score: Black, to move," in page.get_by_label("Analysis").inner_text()
+    assert "Black, to move, scores " in page.get_by_label("Analysis").inner_text()
     page.get_by_role("button", name="Review the game").click()
     page.wait_for_selector("text=Accuracy")
     game = page.get_by_role("region", name="Game")
@@ -677,7 +677,7 @@ def test_nothing_stands_in_the_way_of_people_who_cannot_see_or_use_a_mouse(game,
     page = open_page(serve(game) + "/#first=you&second=you", color_scheme=scheme)
     page.wait_for_selector("svg.board, pre")
     page.get_by_role("button", name="Start", exact=True).click()
-    page.wait_for_selector("text=/Expected score: .* [0-9<]+/")
+    page.wait_for_selector("text=/, to move, scores [0-9<]+/")
     if page.get_by_role("region", name="Network").count():  # there is a bundled bot
         page.locator("summary", has_text="What the network sees").click()
         page.wait_for_selector(".planes canvas")
@@ -798,7 +798,7 @@ def test_an_analysis_says_which_move_is_played_and_planes_fit(serve, open_page):
     bold = page.locator("tr.best td").first.inner_text()
     said, score = page.get_by_label("Analysis").inner_text(), page.locator("tr.best td").nth(2).inner_text()
     assert f"The search plays {bold}, the most visited move" in said
-    assert f"Expected score: Red, to move, {score};" in said
+    assert f"Red, to move, scores {score} on average; Yellow scores " in said
     page.locator("summary", has_text="What the network sees").click()
     page.wait_for_selector("text=largest value 1")
 

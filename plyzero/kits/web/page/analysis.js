@@ -1,7 +1,7 @@
 // What a search finds while it runs: the expected result, and the moves with their shares.
 
 import { html } from "/static/html.js";
-import { ahead } from "/static/network.js";
+import { leads } from "/static/network.js";
 import { sideName } from "/static/status.js";
 
 const STRENGTHS = [16, 64, 256, 1024, 4096];
@@ -33,10 +33,10 @@ function Found({ found, colours, mode, hasBoard, onChange, onLine }) {
   const { currentPlayer, proven, scoreLead } = found.rootInfo, named = (side) => sideName(colours, side);
   const percent = (share) => (share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`);
   const total = found.moveInfos.reduce((sum, info) => sum + info.visits, 0) || 1;
-  const score = expected(found), words = `Expected score: ${named(currentPlayer)}, to move, ${percent(score)}; ${named(1 - currentPlayer)} ${percent(1 - score)}`;
+  const score = expected(found), words = `${named(currentPlayer)}, to move, scores ${percent(score)} on average${scoreLead === undefined ? "" : ` and ${leads(scoreLead)}`}; ${named(1 - currentPlayer)} scores ${percent(1 - score)}`;
   const best = found.moveInfos[0], most = Math.max(...found.moveInfos.map(({ visits }) => visits));
   return html`
-    <p>${words}${scoreLead === undefined ? "" : ` · the player to move is ${ahead(scoreLead)}`}${proven ? ` · proven ${proven} for the player to move` : ""} · ${found.simulations} of ${found.of} simulations</p>
+    <p>${words}${proven ? ` · proven ${proven} for the player to move` : ""} · ${found.simulations} of ${found.of} simulations</p>
     ${hasBoard ? html`<div class="row" role="group" aria-label="Show on the board">
       ${["policy", "visits", "line", "nothing"].map((each) =>
         html`<button aria-pressed=${mode === each} onClick=${() => onChange({ mode: each })}>${each}</button>`)}

@@ -20,7 +20,7 @@ export function NetworkView({ asked, ready, why }) {
       ${error ? html`<p class="warning">${error}</p>` : null}
       ${found ? html`
         <p>Without a search: win ${percent(found.wdl[0])}, draw ${percent(found.wdl[1])}, loss ${percent(found.wdl[2])} for the player to move.</p>
-        ${found.lead === null ? null : html`<p>It expects the player to move to be ${ahead(found.lead)}.</p>`}
+        ${found.lead === null ? null : html`<p>It expects that the player to move ${leads(found.lead)}.</p>`}
         ${found.board ? html`<p>The final board that it expects, blue for the player to move and orange for the other:</p>
           <div class="planes">${found.board.map((plane, i) => html`<${Expected} plane=${plane} number=${i} />`)}</div>` : null}
         <p>Policy: ${found.policy.slice(0, 12).map(([name, share]) => `${name} ${percent(share)}`).join(", ")}</p>
@@ -30,7 +30,10 @@ export function NetworkView({ asked, ready, why }) {
 }
 
 const percent = (share) => `${Math.round(100 * share)} %`;
-export const ahead = (lead) => `${lead < 0 ? "behind" : "ahead"} by ${Math.abs(lead).toFixed(1)} points`;
+export function leads(lead) {
+  const points = Math.abs(lead).toFixed(1);
+  return points === "0.0" ? "is level" : `${lead < 0 ? "trails" : "leads"} by ${points} points`;
+}
 
 // A plane of numbers as a picture; colour returns the red, green and blue of a number.
 function Picture({ plane, colour, label, caption }) {
@@ -49,10 +52,10 @@ function Picture({ plane, colour, label, caption }) {
 }
 
 function Expected({ plane, number }) {
-  const sum = plane.flat().reduce((total, value) => total + value, 0).toFixed(1);
+  const sum = plane.flat().reduce((total, value) => total + value, 0), difference = `${sum < 0 ? "" : "+"}${sum.toFixed(1)}`;
   const mixed = (value) => (value < 0 ? [217, 119, 6] : [37, 99, 235]).map((light) => Math.abs(value) * light + (1 - Math.abs(value)) * 235);
-  return html`<${Picture} plane=${plane} colour=${mixed} caption=${`plane ${number}, sum ${sum}`}
-    label=${`Expected final board, plane ${number}: the sum is ${sum} for the player to move`} />`;
+  return html`<${Picture} plane=${plane} colour=${mixed} caption=${`plane ${number}: own less the other's, ${difference}`}
+    label=${`Expected final board, plane ${number}: own less the other's, ${difference} for the player to move`} />`;
 }
 
 function Plane({ plane, number }) {

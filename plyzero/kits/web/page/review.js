@@ -3,7 +3,7 @@
 import { html, useEffect, useState } from "/static/html.js";
 import { stream } from "/static/api.js";
 import { Graph, Moves } from "/static/moves.js";
-import { ahead } from "/static/network.js";
+import { leads } from "/static/network.js";
 import { sideName, stepsOf } from "/static/status.js";
 
 const STRENGTHS = [256, 1024, 4096], TURNING_POINTS = 3;
@@ -45,7 +45,7 @@ export function Review({ review, game, position, why, canRetry, onShow, onFollow
       <${Mistakes} plies=${plies} named=${named} moves=${moves} numbers=${numbers} canRetry=${canRetry} onShow=${onShow} onRetry=${onRetry} retry=${retry} />
       <${Graph} who=${named(0)} scores=${steps.map((ply) => plies[ply]?.winrate)} step=${step} onShow=${(next) => onShow(steps[next])} />
       ${plies[at]?.lead === undefined || plies[at].lead === null ? null
-        : html`<p>Here ${named(0)} is ${ahead(plies[at].lead)}.</p>`}
+        : html`<p>Here ${named(0)} ${leads(plies[at].lead)}.</p>`}
       <p>Accuracy: ${named(0)} ${accuracy(review, 0)}, ${named(1)} ${accuracy(review, 1)}.</p>
       <p class="dim">${review.judge}</p>` : null}
   </section>`;
