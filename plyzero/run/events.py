@@ -39,8 +39,8 @@ model as an opponent of ratings."""
 CONFIRMED: Final = "confirmed"
 """The field of a line of ratings with a confirmation of a score, and of the trainer's heartbeat with all of them."""
 
-HISTORY: Final = ("step", "games", "positions", "minutes", "policy_loss", "value_loss", "replay_ratio")
-"""The fields of the lines of a trainer in the history of a run."""
+HISTORY: Final = ("minutes", "policy_loss", "value_loss", "replay_ratio")
+"""The fields of the lines of a trainer in the history of a run, beside its counts."""
 
 SCALARS: Final = {
     "loss/policy": "policy_loss",
@@ -329,14 +329,20 @@ def has_passed(metrics: Path) -> bool:
 def read_history(metrics: Path) -> dict[str, list[Any]]:
     """Return the published models of a run, oldest first, as columns of equal length.
 
-    They are the fields of HISTORY, and the newest score against each opponent, None where there is none.
+    They are the step, the numbers of games and positions, the fields of HISTORY, and the newest score against each
+    opponent, None where there is none.
     """
     lines = [line for line in TrainerLines(metrics).read() if line.model]
     scores: dict[str, dict[ModelName, float]] = {}
     for found in read_scores(metrics):
         for opponent, (wins, draws, losses) in found.counts.items():
             scores.setdefault(opponent, {})[found.model] = (wins + draws / 2) / (wins + draws + losses)
-    columns = {name: [getattr(line, name) for line in lines] for name in HISTORY}
+    columns: dict[str, list[Any]] = {
+        "step": [int(line.step) for line in lines],
+        "games": [int(line.games) for line in lines],
+        "positions": [int(line.positions) for line in lines],
+    }
+    columns |= {name: [getattr(line, name) for line in lines] for name in HISTORY}
     for opponent, of_model in scores.items():
         columns[f"score against {opponent}"] = [of_model.get(line.model) if line.model else None for line in lines]
     return columns
