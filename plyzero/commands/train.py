@@ -163,6 +163,8 @@ class _Screen:
             return
         scores = "  ".join(f"{_block(each.score)} {each.short} {opponent}" for opponent, each in rating.scores.items())
         again = ", played again" if rating.confirmation else ""
+        if rating.has_passed is not None:
+            again += ", passed" if rating.has_passed else ", not yet passed"
         self.line(f"{_row(['', '', '', f'{rating.step}', '', '', '']).rstrip()}  {scores}{again}")
 
     def scores(self, run: Run) -> None:

@@ -121,7 +121,8 @@ def describe_first_model(settings: Settings, *, made: float, trainer: Progress) 
     found = first_model(settings, made=made, trainer=trainer)
     if found.counted == "positions":
         return f"first model after {found.wanted} positions: {found.done} so far"
-    return f"first model: step {found.done} of {found.wanted}, from {trainer.bootstrap_positions:.0f} positions"
+    read = trainer.bootstrap_positions + trainer.generated_positions
+    return f"first model: step {found.done} of {found.wanted}, from {read:.0f} positions"
 
 
 def first_model_bar(found: FirstModel, begun: float, *, minutes: float | None = None) -> Bar:
