@@ -17,8 +17,11 @@ from plyzero.commands.machine import default_network
 from plyzero.errors import FailedError, UserError
 
 if TYPE_CHECKING:
+    from plyzero.check.compiled_skeleton import Skeleton
+    from plyzero.check.rule_by_rule import Comparison
     from plyzero.check.survey import Survey
     from plyzero.check.violations import Violation
+    from plyzero.rules.catalog import GameSpec
     from plyzero.rules.game import Game
 
 
@@ -59,7 +62,7 @@ def check(
     from plyzero.check.wording import whose_fault
     from plyzero.machine import usable_cores
     from plyzero.ops.sizes import describe_sizes
-    from plyzero.rules.compiled_game import ForeignGame
+    from plyzero.rules.compiled_game import CompiledGame, ForeignGame, unwritten_rules
     from plyzero.run.configuration import preset_for, unmet_requirements
     from plyzero.settings import Settings
 
@@ -103,14 +106,27 @@ def check(
             guarded = Sample(checked, extent_of(games))
             return not find(sample=guarded) and bool(survey(checked, sample=guarded))
 
+        def show_rules() -> None:
+            if other and (compared := _rule_by_rule(spec.start, other, games)):
+                print(compared, file=output, flush=True)
+
+        if other and isinstance(spec.start, CompiledGame) and (missing := unwritten_rules(spec.start.rule_functions)):
+            show("comparing the rules")
+            show_rules()
+            raise FailedError(f"{spec.name} does not pass: not written yet: {', '.join(missing)}")
         broken = None
-        if not isinstance(spec.start, ForeignGame) or not spec.start.tried(is_clean):
-            broken = find(sample=sample, on_progress=on_progress, on_violation=show_first, on_games=show_results)
+        try:
+            if not isinstance(spec.start, ForeignGame) or not spec.start.tried(is_clean):
+                broken = find(sample=sample, on_progress=on_progress, on_violation=show_first, on_games=show_results)
+        except UserError:  # a rule cannot be compiled
+            show_rules()
+            raise
         if broken:
             if first and broken not in first:
                 print("\na shorter example:", file=output)
             if broken not in first:
                 print(broken, file=output)
+            show_rules()
             fault = whose_fault(spec.start, broken.law.name)
             raise FailedError(f"{spec.name} does not pass; the shortest example found is above{fault}")
         without = f", skipped: {', '.join(skipped)}" if skipped else ""
@@ -131,6 +147,20 @@ def check(
         print("\n".join(costs(found.microseconds, network)))
     if not sizes.startswith("warning"):
         print(f"\nNext: plyzero train {quote(game)} --run runs/first --minutes 2")
+
+
+def _rule_by_rule(start: Game, other: GameSpec, games: int | None) -> Comparison | None:
+    """Return how the rules of a compiled game compare with those of the other one; None if the forms differ."""
+    from plyzero.check.rule_by_rule import compare_rules, is_comparable
+    from plyzero.check.sampling import RulesFailedError
+    from plyzero.rules.user_errors import with_location
+
+    if not is_comparable(start, other.start):
+        return None
+    try:
+        return compare_rules(start, other.start, games=games)
+    except RulesFailedError as failed:
+        raise FailedError(f"{other.name} cannot be played: {with_location(failed.error)}") from failed
 
 
 def _random_games(number: int) -> str:
@@ -192,13 +222,33 @@ def new(
     original: Annotated[
         str | None, typer.Option("--from", metavar="GAME", help="A game to rewrite, such as azg:my_module:MyGame.")
     ] = None,
+    compiled: Annotated[
+        bool, typer.Option("--compiled", help="Begin the compiled form of the game that --from names, in plain Python.")
+    ] = False,
 ) -> None:
     """Create a project for a game of your own: a folder with rules, tests and, for new rules, a README."""
-    from plyzero.check.new_project import make_project
+    from plyzero.check.new_project import make_compiled_project, make_project
 
+    if compiled:
+        if not original:
+            raise UserError("--compiled needs --from GAME, the game in plain Python whose compiled form is to be begun")
+        spec = common.find_game(original)
+        with common.show_progress("playing random games"), common.data_output() as output:
+            root, skeleton = make_compiled_project(Path(), name, spec)
+            print("\n".join(begun(root, skeleton, original)), file=output)
+        return
     root = make_project(Path(), name, common.find_game(original) if original else None)
     if original:
         print(f"Created {root}. Next: fill in the methods, and compare them with the original: pytest {root}")
         return
     print((root / "README.md").read_text())
     print(f"Created {root}. Next: cd {root}")
+
+
+def begun(root: Path, skeleton: Skeleton, original: str) -> Iterator[str]:
+    """Yield what a new project for a compiled game has, what its author has to decide, and what comes next."""
+    yield f"Created {root}/{root}.py, whose State has {skeleton.state_bytes} bytes."
+    yield f"Rules to write: {', '.join(skeleton.rules)}."
+    yield from (f"decide: {note}" for note in skeleton.notes)
+    game = f"{root}.{root}:{skeleton.class_name}"
+    yield f"Next, after each rule: plyzero check {game} --against {quote(original)}"

@@ -24,6 +24,8 @@ _ADVICE: Final = (
     (r"No conversion from .* to int64", "return ONGOING, DRAW, 0 or 1 in every branch"),
     (r"Cannot unify", "give the variable values of one type only"),
     (r"Type of variable '\$.* cannot be determined", "assign in a line of its own where there is a :="),
+    (r"(enumerate|zip)\(.*Tuple\(", "count with range: a field and a number in one tuple have two types"),
+    (r"yield in a closure", r"write a loop in place of any(... for ...) or sum(... for ...)"),
     (r"cannot index .* with (\d+) indices", "use as many indices as the field has dimensions in State"),
     (r"attribute", "use what Numba supports for this type, or write a loop"),
 )

@@ -151,7 +151,11 @@ class CompiledGame(Game):
         return position
 
     def as_plain_python(self) -> Self:
-        """Return the same position with rules that run as plain Python: slow, but a traceback shows the user's line."""
+        """Return the same position with rules that run as plain Python: slow, but a traceback shows the user's line.
+
+        Raises UserError if a rule is not written yet.
+        """
+        expect_written(type(self).__name__, self.rule_functions)
         position = copy.copy(self)
         position.rules = interpret_rules(self.rule_functions, self.State)
         return position
@@ -252,26 +256,18 @@ def compile_rules(name: str, functions: RuleFunctions, state: np.dtype[np.void],
 
     name:        the name of the class, for error messages.
     boundscheck: raise IndexError for an index out of bounds, which goes unnoticed otherwise.
-    Raises UserError with a line for each rule that Numba cannot compile.
+    Raises UserError with a line for each rule that Numba cannot compile, or if a rule is not written yet.
     """
+    expect_written(name, functions)
     key = (repr(state.descr), boundscheck, *(functions[rule] for rule in RULE_NAMES[1:]))
     if key not in _compiled:
-        jit = functools.partial(kernel, boundscheck=True) if boundscheck else kernel
-        # Wrappers for callers that a function does not have would take more memory and time than the function itself.
-        outer = functools.partial(jit, no_cfunc_wrapper=True)
-        inner = functools.partial(outer, no_cpython_wrapper=True)
         done: dict[Function, Function] = {}
         compiled, mistakes = [], []
-        for rule, signature in zip(RULE_NAMES[1:], SIGNATURES, strict=True):
-            function = redecorate(functions[rule], inner, done) if boundscheck else inner(functions[rule])
+        for rule in RULE_NAMES[1:]:
             try:
-                dispatcher = outer(_on_bytes(function, state))
-                if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-                    keep_rule(dispatcher, functions[rule], state.descr, boundscheck).compile(signature)
-                    dispatcher.disable_compile()
-                compiled.append(dispatcher)
-            except Exception as error:  # Numba raises errors of many types, Python's own among them
-                mistakes.append(compile_error(f"{name}.{rule}", functions[rule], error))
+                compiled.append(compile_rule(name, rule, functions[rule], state, done, boundscheck=boundscheck))
+            except UserError as error:
+                mistakes.append(str(error))
         if mistakes:
             raise UserError("\n".join(mistakes))
         _compiled[key] = Rules(*compiled)
@@ -279,6 +275,51 @@ def compile_rules(name: str, functions: RuleFunctions, state: np.dtype[np.void],
 
 
 _compiled: dict[tuple[object, ...], Rules] = {}
+
+
+def compile_rule(
+    name: str,
+    rule: str,
+    function: Function,
+    state: np.dtype[np.void],
+    done: dict[Function, Function],
+    *,
+    boundscheck: bool = False,
+) -> Function:
+    """Return one rule compiled, as `compile_rules` does; `done`: the kernels compiled so far with bounds checking.
+
+    Raises UserError with the line that Numba cannot compile.
+    """
+    jit = functools.partial(kernel, boundscheck=True) if boundscheck else kernel
+    # Wrappers for callers that a function does not have would take more memory and time than the function itself.
+    outer = functools.partial(jit, no_cfunc_wrapper=True)
+    inner = functools.partial(outer, no_cpython_wrapper=True)
+    inlined = redecorate(function, inner, done) if boundscheck else inner(function)
+    try:
+        dispatcher = outer(_on_bytes(inlined, state))
+        if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+            signature = SIGNATURES[RULE_NAMES.index(rule) - 1]
+            keep_rule(dispatcher, function, state.descr, boundscheck).compile(signature)
+            dispatcher.disable_compile()
+    except Exception as error:  # Numba raises errors of many types, Python's own among them
+        raise UserError(compile_error(f"{name}.{rule}", function, error)) from error
+    return dispatcher
+
+
+def unwritten_rules(functions: RuleFunctions) -> list[str]:
+    """Return the names of the rules that raise NotImplementedError somewhere: they are not written yet."""
+    codes = {name: getattr(rule, "py_func", rule).__code__ for name, rule in functions.items()}
+    return [name for name in RULE_NAMES if name in codes and "NotImplementedError" in codes[name].co_names]
+
+
+def expect_written(name: str, functions: RuleFunctions) -> None:
+    """Raise UserError if a rule of the class `name` is not written yet."""
+    if missing := unwritten_rules(functions):
+        rules = "the rule" if len(missing) == 1 else "the rules"
+        raise UserError(
+            f"{name}: {rules} {', '.join(missing)} raise NotImplementedError: write them, and compare them with those "
+            "of another game, rule by rule, with plyzero check GAME --against OTHER"
+        )
 
 
 def interpret_rules(functions: RuleFunctions, state: np.dtype[np.void]) -> Rules:

@@ -113,6 +113,14 @@ def files_of(place: Path) -> set[str]:
         ("check tic-tac-toe --skip rules_answer", "rules_answer cannot be skipped: rules that raise"),
         ("new 'two words'", "begins with a letter and has only letters, digits and hyphens, got 'two words'"),
         ("new numpy", "'numpy' would be the module numpy, which exists in Python already; choose another name"),
+        ("new fast --compiled", "--compiled needs --from GAME, the game in plain Python whose compiled form is to be"),
+        ("new fast --compiled --from tic-tac-toe", "tic-tac-toe is compiled already; --compiled begins the compiled"),
+        ("new twin --compiled --from twin:Twin", "'twin' would be the module twin, which exists in Python already"),
+        ("new folder --compiled --from twin:Twin", "folder exists already and was not changed; choose another name"),
+        (
+            "new fast --compiled --from opens:Fails",
+            "opens:Fails cannot be played: FileNotFoundError: [Errno 2] No such",
+        ),
         # what every command reads first
         ("frobnicate", "No such command 'frobnicate'"),
         ("train", "Missing argument 'GAME'; see plyzero train --help"),

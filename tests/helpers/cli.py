@@ -51,7 +51,9 @@ def plyzero(
     for number, handler in handlers.items():  # a role replaces them
         signal.signal(number, handler)
     for name in set(sys.modules) - imported:
-        if cwd and Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(cwd):
+        module = sys.modules[name]
+        places = [getattr(module, "__file__", None), *getattr(module, "__path__", [])]  # a folder has no file
+        if cwd and any(place and Path(place).is_relative_to(cwd) for place in places):
             del sys.modules[name]
     for stream in streams:
         stream.seek(0)
