@@ -78,7 +78,7 @@ def test_readme_and_architecture_name_the_same_ten_files():
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files that the guides ask for."""
     folder = tmp_path_factory.mktemp("written")
-    for path in (ROOT / "README.md", DOCS / "writing-a-game.md", DOCS / "playing.md"):
+    for path in (ROOT / "README.md", DOCS / "writing-a-game.md", DOCS / "compiled-games.md", DOCS / "playing.md"):
         for block in blocks(path, "python"):
             if block.startswith("# "):
                 (folder / block.partition("\n")[0].removeprefix("# ")).write_text(block)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -96,6 +97,7 @@ class Skeleton:
         self.ordinary = [name for name in ORDINARY if name in self.source.methods and not self._obstacle(name)]
         if "from_text" in self.source.methods:
             self.notes.append("from_text() is not copied: it makes positions, and needs with_state() instead")
+        self.tables: dict[str, str] = {}  # attribute that rules read -> its name in the new module
         self.texts = self._texts()
 
     @property
@@ -207,7 +209,8 @@ class Skeleton:
                     self.notes.append(f"self.{name}: {advice or 'it has no numbers only'}")
                     lines.append(f"# Decide: self.{name}: {advice}.")
                 if text is not None:
-                    lines.append(f"{self._table_name(name)} = {text}")
+                    self.tables[name] = self._table_name(name)
+                    lines.append(f"{self.tables[name]} = {text}")
         return (
             "\n# What the plain rules read from self and no move changes:\n\n" + "\n".join(lines) + "\n"
             if lines
@@ -232,6 +235,8 @@ class Skeleton:
         arguments, task = STUBS[rule]
         method = METHODS[rule]
         beside = self.source.methods.get(method, "") if rule != "score" else "The score in the outcome() above."
+        if rule == "play" and "to_play" in self.source.methods:
+            beside += f"\n\n{self.source.methods['to_play']}"
         return f'    def {rule}({arguments}):\n{_commented(beside, 8)}\n        raise NotImplementedError("{task}")\n'
 
     def _ordinary_source(self, in_ordinary: Sequence[str]) -> str:
@@ -242,12 +247,13 @@ class Skeleton:
             value = field.form.given_back(f'self.record["{field.name}"]')
             parts.append(f"@property\ndef {field.name}(self):\n    return {value}\n")
         known = {name for name in used if name in self.constants and name not in FACTS}
-        constants = "".join(f"{name} = {literal(self.constants[name])}\n" for name in used if name in known)
+        values = {name: self.tables.get(name) or literal(self.constants[name]) for name in used if name in known}
+        constants = "".join(f"{name} = {value}\n" for name, value in values.items())
         parts += [constants] * bool(constants)
         parts += [f"{self.source.methods[name]}\n" for name in in_ordinary]
         heading = "# Ordinary methods, and the attributes that they read. Compiled code never calls these.\n"
         text = textwrap.indent("\n".join([heading, *parts]), "    ") if parts else ""
-        return text.replace(f"{self.cls.__name__}.", f"{self.class_name}.")
+        return re.sub(rf"\b{self.cls.__name__}\.", f"{self.class_name}.", text)
 
     def _helpers(self, in_rules: Sequence[str]) -> str:
         helpers = [name for name in in_rules if name not in METHODS.values() and name != "to_play"]

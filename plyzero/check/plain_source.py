@@ -196,7 +196,7 @@ def unfit_for_rules(value: object) -> str:
             return "its rows differ in length: make it an array with -1 in the places that are not used"
         if numbers.dtype.kind in "biuf":
             return "" if isinstance(value, tuple) else "a rule reads arrays and tuples, not lists: np.array(...)"
-        return "a rule has numbers only: use the place in this table as a number"
+        return "its elements are no numbers, and a rule reads tables of numbers only"
     if isinstance(value, bytes):
         return ""
     if isinstance(value, dict | set | frozenset):

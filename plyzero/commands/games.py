@@ -214,7 +214,7 @@ def costs(microseconds: dict[str, float], network: tuple[str, float] | None) -> 
     if 2 * cost > total:
         yield "\nThe network takes more time than the rules: they are fast enough."
     else:
-        yield f"\nChange first: {slowest}. {FASTER[slowest]}; or compile the rules (docs/writing-a-game.md)."
+        yield f"\nChange first: {slowest}. {FASTER[slowest]}; or compile the rules (docs/compiled-games.md)."
 
 
 def new(

@@ -18,7 +18,7 @@ _SIGNATURE: Final = re.compile(r">>> (.+)")
 
 _ADVICE: Final = (
     (r"Untyped global name '(\w+)'.*<class 'function'>", r"decorate \1 with @kernel (from plyzero import kernel)"),
-    (r"reflected (list|set)|class 'dict'|DictType", "make the table an array or a tuple"),
+    (r"reflected (list|set)|class '(dict|frozenset)'|DictType", "make the table an array or a tuple"),
     (r"[Ff]ield '(\w+)'", r"use a field that State has, or add \1 to State"),
     (r"name '(\w+)' is not defined|NameError", "define or import this name"),
     (r"No conversion from .* to int64", "return ONGOING, DRAW, 0 or 1 in every branch"),

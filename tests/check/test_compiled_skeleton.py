@@ -1,7 +1,9 @@
 """`plyzero new --compiled`: the compiled form of a plain game is begun, and its rules are compared one by one."""
 
 import copy
+import os
 import re
+import sys
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,6 +16,7 @@ from plyzero.errors import UserError
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.game import Game, Outcome
 from tests.helpers.cli import plyzero, refused, shown
+from tests.helpers.surroundings import python
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -59,7 +62,7 @@ WRONG = {
 }
 """The same with mistakes, and the beginning of the report on each."""
 
-CHECK = ("check", "fast.fast:Fast", "--against", "race:Race", "--games", "40")
+CHECK = ("check", "fast.fast:Fast", "--against", "race:Race", "--games", "12")
 
 
 @pytest.fixture
@@ -100,15 +103,49 @@ def test_a_skeleton_has_the_state_the_names_and_the_plain_rules(project: Path):
 
 
 def test_each_rule_is_compared_by_itself(project: Path):
-    write(project, {"legal": RACE["legal"], "chances": WRONG["chances"][0]})
+    write(project, {"outcome": RACE["outcome"], "observe": RACE["observe"], "chances": WRONG["chances"][0]})
     found = reported(plyzero(*CHECK, cwd=project, code=1).stdout)
-    assert (found["start"], found["legal"], found["play"]) == ("right", "right", "not written yet")
-    assert found["chances"].startswith(WRONG["chances"][1])
+    assert found.pop("chances").startswith(WRONG["chances"][1])
+    unwritten = dict.fromkeys(("play", "legal"), "not written yet")
+    assert found == dict.fromkeys(("start", "outcome", "observe"), "right") | unwritten
+
+
+def test_a_rule_that_is_right_in_plain_python_alone_is_wrong(project: Path):
+    eight_bits = "mask[:] = (s['squares'][0] << 4) < 200"  # where a number has 64, it is larger from square 13 on
+    write(project, {"legal": eight_bits})
+    found = reported(plyzero(*CHECK, cwd=project, code=1).stdout)
+    assert re.match(r"wrong after .*: it does not set \[0 \(walk\), 1 \(throw\)\]", found["legal"])
 
 
 def test_a_game_that_is_filled_in_keeps_the_laws_and_agrees(project: Path):
     write(project, RACE)
     assert "fast.fast:Fast v1: 23 laws hold" in shown(*CHECK, cwd=project)
+
+
+def test_its_tests_compare_each_rule_too(project: Path):
+    write(project, RACE | {"legal": WRONG["legal"][0]})
+    paths = os.pathsep.join(filter(None, sys.path))
+    pytest_of_rules = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "fast", "-k", "agrees_with_the_original"]
+    done = python(*pytest_of_rules, code=1, cwd=project, PYTHONPATH=paths, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    assert "1 failed, 5 passed" in done.stdout
+    assert "test_a_rule_agrees_with_the_original[legal]" in done.stdout
+
+
+def test_a_field_that_the_original_lacks_has_what_play_stores(project: Path):
+    path = project / "fast" / "fast.py"
+    path.write_text(path.read_text().replace('("to_play", "i1")', '("to_play", "i1"), ("leader", "i1")'))
+    stored = """
+        s["leader"] = s["squares"].max()
+    """
+    outcome = RACE["outcome"].replace('s["squares"][other]', 's["leader"]')
+    write(
+        project, RACE | {"play": f"{RACE['play'].rstrip()}{stored}", "outcome": outcome, "chances": WRONG["chances"][0]}
+    )
+    output = plyzero(*CHECK, cwd=project, code=1).stdout
+    found = reported(output)
+    assert found.pop("chances").startswith("wrong after")
+    assert "  not compared, since the original has no attribute of the name: leader\n" in output
+    assert {rule: text for rule, text in found.items() if rule in RACE} == dict.fromkeys([*RACE][:4], "right")
 
 
 def test_mistakes_in_all_rules_are_found_at_once(project: Path):
@@ -208,7 +245,7 @@ def test_the_moves_of_the_example_in_several_turns_are_taken_over():
     made = Skeleton(load_game("examples.dots_and_boxes:DotsAndBoxes(size=2)"), "Fast")
     assert made.rules == ["play", "outcome", "legal", "observe", "score"]
     assert made.notes == [
-        "IS: a rule has numbers only: use the place in this table as a number",
+        "IS: its elements are no numbers, and a rule reads tables of numbers only",
         "self.boxes: a rule has no dict: make it an array with a place for each number",
     ]
 
@@ -287,3 +324,64 @@ def test_what_no_state_can_hold_is_refused_with_what_to_decide(values: tuple[obj
 def test_a_name_that_compiled_games_use_themselves_is_refused():
     with pytest.raises(UserError, match=r"plain:Own.record: a compiled game uses this name itself; rename it in the"):
         Skeleton(GameSpec("plain:Own", WithProperty()), "Fast")
+
+
+class Lazy(Plain):
+    """A game with what cannot be copied: a method that calls super(), and one that needs a random generator."""
+
+    values: ClassVar[list[object]] = [0, 1]
+
+    def __init__(self):
+        super().__init__()
+        self.rng = np.random.default_rng(0)
+
+    def symmetries(self):
+        return super().symmetries()
+
+    def action_name(self, action):
+        return f"{self.rng.integers(2)}"
+
+
+def test_a_method_that_cannot_be_copied_is_named_with_the_reason():
+    notes = Skeleton(GameSpec("plain:Lazy", Lazy()), "Fast").notes
+    write = "write it with self.record, the state"
+    assert notes == [
+        f"action_name() is not copied, since self.rng is no number, text or table of these: {write}",
+        f"symmetries() is not copied, since symmetries() calls super(): {write}",
+    ]
+
+
+class Late(Plain):
+    values: ClassVar[list[object]] = [0, 1]
+
+    def play(self, action):
+        after = super().play_unchecked(action)
+        after.late = 1
+        return after
+
+
+class Adapted(Plain):
+    values: ClassVar[list[object]] = [0, 1]
+    is_adapted = True
+
+
+@pytest.mark.parametrize(
+    ("game", "sentence"),
+    [
+        (Late, "Late.late exists in some positions only: give it a value in __init__()"),
+        (
+            Adapted,
+            "is a game of another toolkit, whose rules are not methods of a Game: write it in plain Python first",
+        ),
+    ],
+)
+def test_a_game_that_cannot_be_begun_is_refused_with_what_to_do(game: type[Game], sentence: str):
+    with pytest.raises(UserError) as refusal:
+        Skeleton(GameSpec("plain:Game", game()), "Fast")
+    assert sentence in str(refusal.value)
+
+
+def test_a_player_who_is_worked_out_becomes_a_field_that_play_sets():
+    made = Skeleton(load_game("plyzero.check.template.tic_tac_toe:TicTacToe"), "Fast")
+    assert [field.name for field in made.fields] == ["board", "to_play"]
+    assert "# def to_play(self) -> int:" in made.texts["STUBS"]

@@ -6,6 +6,8 @@ Perft counts the sequences of moves of a given length. Othello's and Connect Fou
 import itertools
 import re
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -225,6 +227,7 @@ def test_a_compiled_game_with_a_mistake_is_refused_with_what_to_do(state, rules,
 
 
 TABLE = [[0], [1]]
+SET = frozenset({1})
 
 
 def helper(s):
@@ -257,6 +260,23 @@ def test_a_rule_that_numba_cannot_compile_is_refused_with_the_way_out():
     assert re.match(r"Writer.legal cannot be compiled: test_games.py, line \d+, `mask\[0\] = s\[\"stones", writer_legal)
     assert "Field 'stones' was not found" in writer_legal
     assert writer_legal.endswith("; use a field that State has, or add stones to State")
+
+
+@pytest.mark.parametrize(
+    ("rule", "advice"),
+    [
+        (
+            lambda s: any(s["field"][i] for i in range(2)),
+            "write a loop in place of any(... for ...) or sum(... for ...)",
+        ),
+        (lambda s: len(list(enumerate((s["to_play"], 1 - s["to_play"])))), "count with range: a field and a number in"),
+        (lambda s: 1 in SET, "make the table an array or a tuple"),
+    ],
+)
+def test_python_that_compiled_rules_lack_is_refused_with_what_to_do(rule: Callable[[Any], int], advice: str):
+    with pytest.raises(UserError) as refused:
+        whole_game("Lacks", [("to_play", "i1"), ("field", "i1", (2,))], outcome=rule)().outcome()
+    assert f"; {advice}" in str(refused.value)
 
 
 def test_an_assignment_inside_of_an_expression_is_refused_with_what_to_do():
