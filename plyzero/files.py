@@ -39,7 +39,8 @@ def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bo
     """Create the file `path` with `content` atomically. Raises FileExistsError if it exists.
 
     replace: replace an existing file instead.
-    durable: sync the file to disk before returning; otherwise it only survives a crash of the process.
+    durable: sync the file to disk before returning; otherwise it only survives a crash of the process. The name of a
+             file that exists is synced too: an attempt before this one may have failed after it had created it.
     """
     if isinstance(path, RemotePath):
         fault_point("write: before it appears", path)
@@ -72,6 +73,8 @@ def write_file(path: Path, content: bytes, *, replace: bool = False, durable: bo
     except BaseException as error:
         with suppress(OSError):  # the trainer removes it later
             _unlink(temporary)
+        if isinstance(error, FileExistsError) and durable:
+            sync_directory(path.parent)
         if isinstance(error, OSError) and error.errno is not None:
             error.filename, error.filename2 = str(path), None  # the name that the user knows
         raise
@@ -224,7 +227,9 @@ def open_to_append(path: Path) -> BinaryIO:
 
 
 def sync_directory(directory: Path) -> None:
-    """Sync a directory, so that the names in it survive a power failure."""
+    """Sync a directory, so that the names in it survive a power failure, as those in a bucket always do."""
+    if isinstance(directory, RemotePath):
+        return
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, Self
 
+from plyzero import files
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal, TakenError, now
 from plyzero.run.records import Games, JournalName, find_valid
@@ -256,6 +257,7 @@ class ReplayWriter:
         for name in list_segments(self._run.segments):
             if (name.incarnation, name.sequence) == (self._incarnation, sequence):
                 try:
+                    files.sync_directory(self._run.segments)  # who sealed it may have ended before it could
                     path = self._run.segments / str(name)
                     return set(read_segment(path, self._run.game, run_id=self._run.id).games["id"].tolist())
                 except FileNotFoundError:

@@ -133,7 +133,10 @@ def seal_taken(run: Run, name: JournalName) -> int:
 
 def seal_games(run: Run, name: JournalName, batches: list[Games]) -> int:
     """Seal the games of a journal; return their number, 0 if there are none or if their segment exists already."""
-    if not batches or _is_sealed(run, name):
+    if not batches:
+        return 0
+    if _is_sealed(run, name):
+        files.sync_directory(run.segments)  # who sealed it may have ended before it could
         return 0
     games = Games.concatenate(batches)
     try:

@@ -651,6 +651,17 @@ HAPPENS = (
 
 
 HISTORIES: Final = {
+    "a segment is sealed but its name is not synced when the power fails": (
+        ("write", 0, 2, True, Trouble("write: before the directory is synced", "fails")),
+        ("fail_of_power", "nothing", 0),
+    ),
+    "a worker is killed before it syncs the name of its segment, and the power fails later": (
+        ("write", 0, 2, True, Trouble("write: before the directory is synced", "killed")),
+        *(("maintain", GONE_SECONDS, None),) * 4,
+        ("end_worker", 1, "killed"),
+        ("maintain", GONE_SECONDS, None),  # takes its journal, and syncs that the other one is gone
+        ("fail_of_power", "nothing", 0),
+    ),
     "a journal without a game is taken, and its owner looks for it late": (
         ("suspend", 1, "append: half", STALLED_SECONDS, 4, None),
         ("let_time_pass", 1, GONE_SECONDS, True),
