@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Final
 
@@ -30,10 +31,10 @@ USUAL: Final = "grpc"
 log = logging.getLogger(__name__)
 
 
-def connect(address: str, run: Run) -> RemoteEvaluator:
-    """Return the evaluator at an address: HOST:PORT, or NAME:ADDRESS of one that another package brings.
+def find_evaluator(address: str) -> Callable[[Run], RemoteEvaluator]:
+    """Return what connects a run with the evaluator at an address: HOST:PORT, or NAME:ADDRESS of another package's.
 
-    Raises UserError if its package is not installed, or refuses the address.
+    Raises UserError if its package is not installed; the function that is returned, if that refuses the address.
     """
     known = find_extensions(GROUP)
     name, _, rest = address.partition(":")
@@ -41,8 +42,8 @@ def connect(address: str, run: Run) -> RemoteEvaluator:
         name, rest = USUAL, address
     if name not in known:
         raise UserError(f"no kit is installed that evaluates elsewhere, so {shown(address)} cannot be used")
-    found: RemoteEvaluator = load_extension(known[name], f"the evaluator {address}")(rest, run)
-    return found
+    connect = load_extension(known[name], f"the evaluator {address}")
+    return partial(connect, rest)
 
 
 @dataclass

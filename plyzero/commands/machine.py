@@ -192,9 +192,10 @@ def _serving(run: Run) -> Iterator[RemoteEvaluator]:
     """Start an evaluator of the model of `run`, and yield what asks it. Raises FailedError if it ends."""
     from plyzero.ops.child import free_port, start_plyzero
     from plyzero.run.events import read_heartbeats
-    from plyzero.selfplay.evaluated_games import connect
+    from plyzero.selfplay.evaluated_games import find_evaluator
 
     port = free_port()
+    connect = find_evaluator(f"127.0.0.1:{port}")
     arguments = ["evaluator", "--run", str(run.root), "--port", str(port)]
     server = start_plyzero("evaluator", arguments, run.logs / "evaluator.log")
     try:
@@ -202,7 +203,7 @@ def _serving(run: Run) -> Iterator[RemoteEvaluator]:
             if server.exit_code() is not None:
                 raise FailedError(f"the evaluator has ended: {plain(server.read_log(), 500)}")
             time.sleep(0.1)
-        remote = connect(f"127.0.0.1:{port}", run)
+        remote = connect(run)
         yield remote
         if not remote.is_ready:
             raise FailedError(f"the evaluator has stopped answering: {plain(server.read_log(), 500)}")

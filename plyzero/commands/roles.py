@@ -41,6 +41,7 @@ def selfplay(
 ) -> None:
     """Run a self-play worker for a run until it is stopped or the training is over."""
     common.require("onnx", "onnxruntime")
+    connect = _find_evaluator(evaluator) if evaluator else None
     opened, stop = begin_role(run, new._replace(options=budget.added_to(new.options)), logs)
     _end_if_done(opened)
     from plyzero.ops.processes import ending_at_once
@@ -49,18 +50,26 @@ def selfplay(
     worker = re.sub(r"[^a-z0-9_]", "_", (name or socket.gethostname()).lower())[:32]
     with redirect_stdout(common.BoundedOutput(sys.stdout)), ExitStack() as starting:
         starting.enter_context(ending_at_once(stop, code=logs.stopped_code))
-        with closing(_connect(evaluator, opened)) if evaluator else nullcontext() as remote:
+        with closing(connect(opened)) if connect else nullcontext() as remote:
             run_worker(opened, name=worker, stop=stop, evaluator=remote, on_ready=starting.close)
     end_role(opened, stop, logs)
 
 
-def _connect(evaluator: str, run: Run) -> RemoteEvaluator:
-    """Return an evaluator in another process. Raises UserError if the run needs what an evaluator does not send."""
-    from plyzero.selfplay.evaluated_games import connect
+def _find_evaluator(address: str) -> Callable[[Run], RemoteEvaluator]:
+    """Return what connects a run with an evaluator in another process.
 
-    if run.settings.search.score_weight:
-        raise UserError("--evaluator sends no scores, which search.score_weight needs: leave out one of the two")
-    return connect(evaluator, run)
+    Raises UserError if its package is missing; the function that is returned, if the run needs what it does not send.
+    """
+    from plyzero.selfplay.evaluated_games import find_evaluator
+
+    found = find_evaluator(address)
+
+    def connect(run: Run) -> RemoteEvaluator:
+        if run.settings.search.score_weight:
+            raise UserError("--evaluator sends no scores, which search.score_weight needs: leave out one of the two")
+        return found(run)
+
+    return connect
 
 
 @common.with_groups

@@ -32,7 +32,10 @@ def test_a_missing_extra_is_one_sentence_before_anything_is_written(
     tmp_path: Path, missing: str, command: list[str], extra: str
 ):
     done = plyzero_without(missing, *command, cwd=tmp_path)
-    assert done.stderr == f"plyzero: {describe_missing(missing.split())}\n"
+    sentence = describe_missing(missing.split())
+    if "--evaluator" in command:  # other packages may bring evaluators, so it is named
+        sentence = sentence.replace("this", "the evaluator 127.0.0.1:1", 1)
+    assert done.stderr == f"plyzero: {sentence}\n"
     assert f"pip install -e '.[{extra}]'" in done.stderr
     assert done.returncode == 2
     assert list(tmp_path.iterdir()) == []

@@ -71,7 +71,7 @@ def test_what_a_game_needs_is_known_before_a_run_is_created(
     monkeypatch.setattr("plyzero.ops.sizes.usable_memory", lambda: 1 << 40)
     if command[0] == "check" and size == 100_000:
         done = plyzero("check", f"{WIDE}(n={size})", *command[1:])
-        assert "the trainer needs about 7.4 GB of memory, a worker 2.1 GB. To need less" in done.stdout
+        assert "the trainer needs about 7.4 GB of memory, a worker 2.0 GB. To need less" in done.stdout
         assert "The default settings suit this game" not in done.stdout
         assert "Next: plyzero train" in done.stdout
 
