@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{report.seconds:5.1f} s: {fields['games']:6d} games, step {fields['step']:5d}", end="", flush=True)
         print(f", value loss {fields['value_loss']:.3f}", flush=True)
 
-    def progress(doing: str) -> None:
+    def progress(doing: str, *_: object) -> None:
         nonlocal printed
         if time.monotonic() - printed > QUIET_SECONDS:
             printed = time.monotonic()
