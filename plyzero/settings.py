@@ -131,8 +131,8 @@ class SelfplaySettings(SettingsSection):
     """Full-search positions that all workers together generate before the first model exists; then they wait for it."""
 
     bootstrap_seconds: float = Field(20.0, gt=0)
-    """Where games are slow, fewer positions are waited for: a quarter of them this many seconds after the first game, a
-    ninth after twice the time."""
+    """Workers of slow games make fewer positions: a quarter of them this many seconds after the first game, a ninth
+    after twice the time."""
 
     when_ahead: Literal["keep", "throttle", "turns"] = "keep"
     """What workers do while the trainer has enough positions to train on: keep = continue to play, throttle = wait,

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from plyzero.network.model_loader import ModelWatch
 from plyzero.network.onnx_network import Network, reachable_observations
-from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
-from plyzero.rules.random_game import random_game
+from plyzero.rules.random_game import few_random_games
 from plyzero.run.directory import Run
 from plyzero.search.evaluators import EvaluationBatch, RemoteEvaluator
 from plyzero.selfplay.evaluated_games import EvaluatedGames
@@ -65,7 +64,7 @@ def measure(
     on_progress: called with the current activity, as a clause.
     remote:      evaluates the games in place of `network`, which it serves.
     """
-    is_plain = not isinstance(run.game.start, CompiledGame)
+    is_plain = not run.game.start.is_compiled
     rules_seconds = RULES_PART * seconds if is_plain else 0.0
     began = time.perf_counter()
     with ReplayWriter(run, worker="bench", incarnation="00000000") as writer:
@@ -227,8 +226,8 @@ def evaluate_alone(network: Network, observations: NDArray[np.float32], seconds:
 
 
 def _mean_plies(start: Game) -> int:
-    """Return the mean length of eight random games."""
-    return round(float(np.mean([random_game(start, np.random.default_rng(number)).plies for number in range(8)])))
+    """Return the mean length of random games."""
+    return round(float(np.mean([game.plies for game in few_random_games(start)])))
 
 
 MOVES, SIMULATIONS, LOOK_UPS, HITS = range(4)

@@ -116,10 +116,11 @@ class GamesInPlay:
         self._seconds = {"network": 0.0, "search": 0.0, "rules": 0.0, "record": 0.0}
         self._records.games["phase"] = NOT_BEGUN
         self._length: float = np.inf  # moves of the newest finished game that a search has chosen
-        self._begun_at = 0  # `moves` when the last further game began
+        self._begun = 1 if one_by_one else games  # slots with a game, the first ones
+        self._begun_at = 0  # `moves` when the last of them began
         usual = self._records.settings["opening_plies"].copy()
         self._records.settings["opening_plies"] = np.maximum(usual, min(spread, plies - 1))
-        for slot in range(1 if one_by_one else games):
+        for slot in range(self._begun):
             self._begin_game(slot)
         self._records.settings["opening_plies"] = usual
         self._play(fence=0, step=0)  # up to the first evaluations, so no game ends
@@ -170,8 +171,7 @@ class GamesInPlay:
     @property
     def plies(self) -> list[int]:
         """Number of plies of each game under way so far."""
-        games = self._records.games
-        return games["plies"][games["phase"] != NOT_BEGUN].tolist()
+        return [int(plies) for plies in self._records.games["plies"][: self._begun]]
 
     @property
     def simulations(self) -> int:
@@ -198,13 +198,12 @@ class GamesInPlay:
         search, phase = self.search, self._records.games["phase"]
         finished: dict[int, Games] = {}
         self._begin_further_games(has_model=fence > 0)
-        under_way = np.count_nonzero(phase != NOT_BEGUN)
         while True:
             began = self._clock()
             logits, wdl = search.take_answer()
             search.waiting = play_on(search.trees, logits, wdl, self._records, fence, step)
             self._seconds["search"] += self._clock() - began
-            if search.waiting == under_way:
+            if search.waiting == self._begun:
                 break
             try:
                 supplied = search.supply()
@@ -216,7 +215,8 @@ class GamesInPlay:
             full = np.flatnonzero(phase == RECORD_FULL).tolist()
             for slot in full:
                 self._empty_record(slot)
-            stopped = [slot for slot in np.flatnonzero(phase[:under_way] != SEARCHING).tolist() if slot not in finished]
+            idle = np.flatnonzero(phase[: self._begun] != SEARCHING).tolist()
+            stopped = [slot for slot in idle if slot not in finished]
             for slot in stopped:
                 if phase[slot] == MOVE_CHOSEN:
                     try:
@@ -239,11 +239,12 @@ class GamesInPlay:
 
         So the number of games doubles within the length of a game, and they are spread over all of its plies.
         """
-        phase = self._records.games["phase"]
-        slots = len(phase) if has_model else min(len(phase), GAMES_WITHOUT_MODEL)
-        waiting = np.flatnonzero(phase[:slots] == NOT_BEGUN)
-        if len(waiting) and self.moves - self._begun_at >= self._length:
-            self._begin_game(int(waiting[0]))
+        slots = len(self._records.games)
+        if not has_model:
+            slots = min(slots, GAMES_WITHOUT_MODEL)
+        if self._begun < slots and self.moves - self._begun_at >= self._length:
+            self._begin_game(self._begun)
+            self._begun += 1
             self._begun_at = self.moves
 
     def _begin_game(self, slot: int) -> None:

@@ -231,8 +231,8 @@ class ReplayWriter:
         process goes on.
         """
         for sequence, games in list(self._in_doubt.items()):
-            taken = self._journal_name(sequence)._replace(taken=True)
-            if (self._run.journals / str(taken)).exists():
+            journal = self._journal_name(sequence)
+            if (self._run.journals / str(journal._replace(taken=True))).exists():
                 self._last_seen[sequence] = now()
                 continue
             sealed = self._sealed_ids(sequence)
@@ -242,8 +242,8 @@ class ReplayWriter:
             elif unseen_seconds < LISTING_SECONDS and not self._closing:
                 continue
             else:
-                had_nothing = unused_file(self._run.segments, self._journal_name(sequence)).is_file()
-                mark_unused(self._run.segments, self._journal_name(sequence))
+                had_nothing = unused_file(self._run.segments, journal).is_file()
+                mark_unused(self._run.segments, journal)
                 anew = games if had_nothing or unseen_seconds < GONE_SECONDS else []
             with self._lock:
                 self._sealed_full += _full_positions(games) - _full_positions(anew)

@@ -61,7 +61,7 @@ FACTS: Final = (
     "rules_text",
     "waived_laws",
 )
-"""What a class declares."""
+"""The declarations of a class."""
 
 RESERVED: Final = {"state", "record", "rules", "State", *RULE_NAMES} - {"play", "outcome", "observe", "chances"}
 """Names that a compiled game uses itself."""
@@ -184,8 +184,9 @@ class Skeleton:
         own = imports.pop("plyzero")
         lines += [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(imports.items())]
         lines.append(f"from plyzero import {', '.join(sorted(own, key=lambda name: (not name.isupper(), name)))}")
-        heading = f"\n# From {self.source.module.__name__}, as it is there:\n\n" if parts else ""
-        return heading + "\n".join(parts) + "\n" * bool(parts), "\n".join(lines)
+        heading = f"\n# From {self.source.module.__name__}, as it is there:\n\n"
+        copied = "\n".join([heading + parts[0], *parts[1:], ""]) if parts else ""
+        return copied, "\n".join(lines)
 
     def _with_advice(self, statement: ast.stmt, for_rules: set[str]) -> str:
         values = vars(self.source.module)
@@ -249,7 +250,8 @@ class Skeleton:
         known = {name for name in used if name in self.constants and name not in FACTS}
         values = {name: self.tables.get(name) or literal(self.constants[name]) for name in used if name in known}
         constants = "".join(f"{name} = {value}\n" for name, value in values.items())
-        parts += [constants] * bool(constants)
+        if constants:
+            parts.append(constants)
         parts += [f"{self.source.methods[name]}\n" for name in in_ordinary]
         heading = "# Ordinary methods, and the attributes that they read. Compiled code never calls these.\n"
         text = textwrap.indent("\n".join([heading, *parts]), "    ") if parts else ""

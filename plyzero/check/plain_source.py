@@ -36,8 +36,9 @@ class PlainSource:
                 if function is not None and name != "play_unchecked":
                     self.methods[name] = textwrap.dedent(source_of(function, f"{cls.__name__}.{name}")).rstrip()
         self.text = "\n\n".join(self.methods[name] for name in self.methods if name != "__init__")
-        self.statements = ast.parse(source_of(module, module.__name__)).body
-        self.lines = source_of(module, module.__name__).splitlines()
+        whole = source_of(module, module.__name__)
+        self.statements = ast.parse(whole).body
+        self.lines = whole.splitlines()
 
     def reached(self, first: Iterable[str], without: Iterable[str] = ()) -> list[str]:
         """Return the methods `first`, and those that they use, directly or not, in the order in which they are met."""

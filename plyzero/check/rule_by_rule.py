@@ -41,7 +41,7 @@ OUTCOMES: Final = {ONGOING: "ONGOING", DRAW: "DRAW"}
 
 
 class Mistake(NamedTuple):
-    """What is wrong with a rule, and the moves that lead there."""
+    """A mistake in a rule, and the moves that lead to it."""
 
     rule: str
     moves: tuple[str, ...]
@@ -88,7 +88,10 @@ def compare_rules(game: CompiledGame, original: Game, *, games: int | None = Non
     Raises RulesFailedError if a rule of the original raises.
     """
     wanted = [rule for rule in RULE_NAMES if rule not in ("chances", "score")]
-    wanted += ["chances"] * bool(game.num_chances) + ["score"] * bool(game.max_score and original.max_score)
+    if game.num_chances:
+        wanted.append("chances")
+    if game.max_score and original.max_score:
+        wanted.append("score")
     missing = unwritten_rules(game.rule_functions)
     written = [rule for rule in wanted if rule not in missing]
     interpreted = interpret_rules(game.rule_functions, game.State)
@@ -98,7 +101,8 @@ def compare_rules(game: CompiledGame, original: Game, *, games: int | None = Non
     compiled = _compiled(game, right, interpreted, found)
     found |= _first_mistakes(compiled, [rule for rule in right if rule not in found], game, played)
     texts = {rule: UNWRITTEN if rule in missing else found.get(rule, RIGHT) for rule in wanted}
-    own = tuple(name for name in game.State.names or () if name not in shared_fields(game, original))
+    shared = shared_fields(game, original)
+    own = tuple(name for name in game.State.names or () if name not in shared)
     return Comparison(texts, sum(len(each.positions) for each in played), own)
 
 

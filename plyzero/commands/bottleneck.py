@@ -87,9 +87,7 @@ def _of_network(share: float, *, evaluator: bool) -> str:
 
 
 def _of_search(game: GameSpec, share: float) -> str:
-    from plyzero.rules.compiled_game import CompiledGame
-
-    search = "search, with the compiled rules in it," if isinstance(game.start, CompiledGame) else "search"
+    search = "search, with the compiled rules in it," if game.start.is_compiled else "search"
     return (
         f"The {search} takes {share:.0%} of the time: if it cost nothing, there would be {_times(share)} as many "
         "positions. With fewer simulations, such as -o selfplay.simulations=32, there are more, with worse policies."

@@ -88,7 +88,7 @@ class Bar(NamedTuple):
 
 
 class FirstModel(NamedTuple):
-    """How far a run is from its first model.
+    """The way of a run to its first model.
 
     counted: what is counted: "positions", which workers make, or "steps" of the training on them.
     """

@@ -21,6 +21,11 @@ def random_game(start: Game, rng: np.random.Generator) -> PlayedGame:
     return game
 
 
+def few_random_games(start: Game) -> list[PlayedGame]:
+    """Return eight random games, always the same ones, from which lengths and numbers of moves are estimated."""
+    return [random_game(start, np.random.default_rng(number)) for number in range(8)]
+
+
 def play_on(game: PlayedGame, choose: Callable[[Sequence[Game]], int]) -> None:
     """Play `game` from its initial position to the end, or until it is cut off after max_plies.
 

@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-import numpy as np
 from pydantic import ValidationError
 
 from plyzero.errors import UserError, nearest, shown
 from plyzero.rules.game import Game
-from plyzero.rules.random_game import random_game
+from plyzero.rules.random_game import few_random_games
 from plyzero.settings import Layer, SearchSettings, Settings, find_renamed, with_new_names
 
 PRESETS: Final[dict[str, dict[str, dict[str, object]]]] = {
@@ -202,7 +201,7 @@ def requirements(start: Game) -> list[Requirement]:
     The network has enough blocks for its receptive field, 3 + 4 · blocks squares wide, to span the board. The window
     has room for 1000 games as long as random ones. With more than 64 legal moves a search has more simulations.
     """
-    games = [random_game(start, np.random.default_rng(number)) for number in range(8)]
+    games = few_random_games(start)
     plies = sum(game.plies for game in games) / len(games)
     max_legal = max(len(game.positions[i].legal_actions()) for game in games for i in game.decisions)
     side = max(start.observation_shape[1:])

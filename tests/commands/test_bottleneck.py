@@ -1,4 +1,4 @@
-"""What `bench` advises follows from what it measured."""
+"""The advice of `bench` follows from its measurement."""
 
 from pathlib import Path
 

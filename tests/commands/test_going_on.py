@@ -43,7 +43,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def measured(run: Run) -> list[Rating | str]:
-    """What is said of the newest model when it is measured."""
+    """Measure the newest model; return its ratings, or the reason why there are none."""
     rater = Rater(run)
     rater.offer(list_models(run.models)[0])
     wait_until(lambda: not rater.is_busy)
