@@ -1,0 +1,4 @@
+"""Small games in plain Python, correct and written as a user would write them. Mistakes are planted in them.
+
+onitama      cards that change their owner
+"""
