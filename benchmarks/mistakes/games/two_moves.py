@@ -99,7 +99,7 @@ class TwoMoves(Game, version=1):
         return f"{self.render()}\n{STONES[self.to_play]} puts {stones}"
 
     def from_text(self, text: str) -> Self:
-        """Return the position whose squares `text` shows as `.`, `x` and `o`, row by row; they tell whose turn it is."""
+        """Return the position of a text as `__str__` prints it; the numbers of stones tell whose turn it is."""
         rows = [line[2:].split() for line in text.splitlines() if line[:2].strip().isdigit()]
         squares = [square for row in rows for square in row]
         if len(squares) != SQUARES or not {*squares} <= {".", *STONES}:
