@@ -52,10 +52,14 @@ def test_onitama_is_drawn_after_16_plies_without_a_capture():
     assert after(position, "c5b4:rabbit").outcome() is None  # a capture
 
 
+def steps(position: Game) -> list[str]:
+    return [name for name in position.legal_names().split() if len(name) == 2]
+
+
 def test_walls_stop_steps_but_leave_a_way():
+    assert steps(after(Walls(), "c2 c4 c3")) == ["c2", "b4", "d4", "c5"]  # o jumps to c2
     position = after(Walls(), "c2 c4 c3 a3- b3| c4-")
-    steps = [name for name in position.legal_names().split() if len(name) == 2]
-    assert steps == ["c2", "d3", "d4"]  # b3 and b4 are behind a wall, and so is c5, to which the pawn would jump
+    assert steps(position) == ["c2", "d3", "d4"]  # b3 and b4 are behind a wall, and so is c5, to which the pawn would jump
     position = after(Walls(), "a3- c3-")
     walls = position.legal_names().split()
     assert not {"a3-", "b3-", "d3-", "a3|", "c3|"} & {*walls}  # they would overlap or cross
