@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero import Board, Cell, Game, Outcome, Symmetry, square_names
+from plyzero import Board, Cell, Game, Label, Outcome, Symmetry, square_names
 
 SIZE = 5
 SQUARES = SIZE * SIZE
@@ -173,4 +173,6 @@ class Walls(Game, version=1):
                 cells.append(Cell(f"{name}-", x, y - 1, closed.get((square, square + SIZE), ""), "bar-h"))
             if x < 2 * (SIZE - 1):
                 cells.append(Cell(f"{name}|", x + 1, y, closed.get((square, square + 1), ""), "bar-v"))
-        return Board(tuple(cells), style="dots")
+        labels = [Label(2 * i, 2 * SIZE - 1, NAMES[i][0]) for i in range(SIZE)]
+        labels += [Label(-1, 2 * (SIZE - 1 - i), str(i + 1)) for i in range(SIZE)]
+        return Board(tuple(cells), style="dots", labels=tuple(labels))
