@@ -1,5 +1,8 @@
 """Go with area scoring, without suicide, and with positional superko: no board may occur twice."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
 from plyzero.rules.board import Board, grid, square_names
@@ -30,6 +33,10 @@ class Go(CompiledGame, version=1):
     illegal. After two passes each player counts stones and the empty areas that only they enclose; White adds the
     komi. More wins. Capture dead stones before you pass: all stones on the board count as alive."""
     sgf_game = 1
+    waived_laws: ClassVar[Mapping[str, str]] = {
+        "observations_show_the_limit": "the network does not see how many of the 2 * size * size plies are left, "
+        "since games of trained players end by passes long before"
+    }
 
     observation_dtype = bool
     final_planes = 1

@@ -63,8 +63,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("arguments", "expected", "code"),
     [
         ("hello tic-tac-toe", " 3 . . .", 0),
-        ("check nim", "nim v1: 18 laws hold", 0),
-        ("check heap:12", "heap:12 v1: 18 laws hold", 0),
+        ("check nim", "nim v1: 20 laws hold", 0),
+        ("check heap:12", "heap:12 v1: 20 laws hold", 0),
         ("check heap:x", "expected heap:NUMBER, one of 12, 15, 18, got heap:x", 2),
         ("match hello:1 random --game tic-tac-toe --games 2", "hello:1 (A) against random (B)", 0),
         ("match hello:x random --game tic-tac-toe", "expected hello:NUMBER, such as hello:1, got hello:x", 2),

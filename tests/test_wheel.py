@@ -95,7 +95,7 @@ def test_the_wheel_plays_and_checks_without_torch_in_an_empty_environment(tmp_pa
     assert ", level " in shown  # pure MCTS, the opponent where no bot is bundled, has no levels
     assert "The bot plays " in shown
     checked = run(programs / "plyzero", "check", "connect-four", "--games", "5", cwd=elsewhere).stdout
-    assert "connect-four v1: 20 laws hold on 5 random games" in checked  # below lines of progress
+    assert "connect-four v1: 22 laws hold on 5 random games" in checked  # below lines of progress
     made = run(programs / "plyzero", "new", "my-game", cwd=elsewhere).stdout
     assert made.startswith("# my-game")
     assert {path.name for path in (elsewhere / "my-game").iterdir()} == {"my_game.py", "test_my_game.py", "README.md"}

@@ -331,6 +331,17 @@ def play_makes_a_new_position(trace: GameTrace) -> None:
 
 
 @register(POSITION_LAWS)
+def moves_change_something(trace: GameTrace) -> None:
+    """After a move, something is different: the player to move, the legal actions, the observation or the key."""
+    if len(trace.answers) > 1 and "chances()" not in trace.answers[-2]:
+        expect(
+            trace.answers[-2] != trace.answers[-1],
+            "the last move changes nothing: to_play, legal_actions() and observe() are as before it. Either it should "
+            "not be legal, or play() forgets something, or observe() omits it",
+        )
+
+
+@register(POSITION_LAWS)
 def earlier_positions_stay(trace: GameTrace) -> None:
     """Playing on does not change the earlier positions of the game."""
     count = len(trace.moves)
@@ -382,11 +393,24 @@ def actions_have_names(trace: GameTrace) -> None:
 
 @register(TEXT_LAWS)
 def texts_are_read(trace: GameTrace) -> None:
-    """from_text() reads the text of a position as that position."""
-    if trace.position.outcome() is None:
-        read = rule_answers(trace.positions[0].from_text(str(trace.position)))
-        now = {name: trace.answers[-1].get(name) for name in read if name != "key()"}  # a key may hold the past too
-        expect_equal(now, {name: read[name] for name in now}, "from_text(str(position)) is another position")
+    """from_text() reads the text of a position as that position, also after a further move."""
+    position = trace.position
+    if position.outcome() is not None:
+        return
+    read = trace.positions[0].from_text(str(position))
+    message = "from_text(str(position)) is another position"
+    pairs = [(message, position, read)]
+    for move in evenly_spaced(possible_moves(position), max_count=2):
+        after = f"{message}, after the move {name_of(position, move)}"
+        pairs.append((after, position.play_unchecked(move), read.play_unchecked(move)))
+    for told, one, other in pairs:
+        here, there = (without_key(rule_answers(each)) for each in (one, other))  # a key may hold the past too
+        expect_equal(here, there, told)
+
+
+def without_key(answers: Answers) -> Answers:
+    """Return the answers but that of key()."""
+    return {name: answer for name, answer in answers.items() if name != "key()"}
 
 
 @register(POSITION_LAWS)

@@ -50,7 +50,7 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
         return ""
     growth = np.array([(after - before)[movers == player].sum(axis=(2, 3)).mean(axis=0) for player in (0, 1)])
     leaning = (growth[0] - growth[1]) / np.maximum(np.abs(growth).sum(axis=0), 1e-9)
-    stays = [distance(after[:, plane], before[:, plane]) for plane in range(before.shape[1])]
+    stays = [turned_distance(after[:, plane], before[:, plane]) for plane in range(before.shape[1])]
     own = np.array([stays[i] <= nearest(after[:, [i]], np.delete(before, i, axis=1)) for i in range(len(stays))])
     planes_of_0 = np.flatnonzero(own & (leaning >= MIN_LEANING))
     planes_of_1 = np.flatnonzero(own & (leaning <= -MIN_LEANING))
@@ -66,13 +66,43 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
     return ""
 
 
-def turn_passes(played: Sequence[PlayedGame]) -> Sequence[Pass]:
-    """Return up to MAX_PASSES moves that pass the turn to the other player, who then moves without a roll."""
+def sides_change_too_often(played: Sequence[PlayedGame]) -> str:
+    """Return a warning if own and the opponent's planes change places though the same player moves again; else "".
+
+    They are two planes that change places when the turn passes.
+    """
+    passes, repeats = turn_passes(played), turn_passes(played, repeated=True)
+    if len(passes) < MIN_PASSES or len(repeats) < MIN_PASSES:
+        return ""
+    for one, other in itertools.combinations(range(passes[0].before.shape[0]), 2):
+        if change_places(passes, one, other) and change_places(repeats, one, other):
+            return (
+                f"planes {one} and {other} of observe() change places after each move, also where to_play says that "
+                f"the same player moves again: to_play or observe() is wrong. {_example(repeats)}"
+            )
+    return ""
+
+
+def change_places(moves: Sequence[Pass], one: int, other: int) -> bool:
+    """Return whether two planes are much nearer to each other than to themselves before `moves`, maybe turned."""
+    before, after = (np.array([getattr(each, name) for each in moves]) for name in ("before", "after"))
+    stay, swap = (
+        turned_distance(after[:, one], before[:, first]) + turned_distance(after[:, other], before[:, second])
+        for first, second in ((one, other), (other, one))
+    )
+    return swap <= stay / 2 and swap < stay
+
+
+def turn_passes(played: Sequence[PlayedGame], *, repeated: bool = False) -> Sequence[Pass]:
+    """Return up to MAX_PASSES moves that pass the turn to the other player, who then moves without a roll.
+
+    repeated: the moves after which the same player moves again instead.
+    """
     found = [
         (game, ply)
         for game in played
         for ply, following in itertools.pairwise(game.decisions)
-        if following == ply + 1 and game.positions[ply].to_play != game.positions[following].to_play
+        if following == ply + 1 and (game.positions[ply].to_play == game.positions[following].to_play) == repeated
     ]
     return [
         Pass(game, ply, _observed(game.positions[ply]), _observed(game.positions[ply + 1]))
@@ -104,13 +134,19 @@ def nearest(one: Array, others: Array) -> float:
 
 
 def _warning(passes: Sequence[Pass], evidence: str) -> str:
-    shown = min(passes, key=lambda each: abs(each.ply - SHOWN_PLY))
-    positions, moves = shown.game.positions[shown.ply :][:2], shown.game.moves
-    *names, last = action_names(shown.game.positions[0], tuple(moves[: shown.ply + 1]))
     return (
         "observe() seems to show the pieces of player 0 and of player 1, whoever is to move, where own and the "
         f"opponent's pieces are expected: {evidence}. Show the pieces of the player to move first, or add a plane that "
-        f"says who is to move. Two positions to compare, after {shown_moves(names, 'no move')}, and then {last}:\n"
+        f"says who is to move. {_example(passes)}"
+    )
+
+
+def _example(moves: Sequence[Pass]) -> str:
+    shown = min(moves, key=lambda each: abs(each.ply - SHOWN_PLY))
+    positions, played = shown.game.positions[shown.ply :][:2], shown.game.moves
+    *names, last = action_names(shown.game.positions[0], tuple(played[: shown.ply + 1]))
+    return (
+        f"Two positions to compare, after {shown_moves(names, 'no move')}, and then {last}:\n"
         f"{observation_text(*positions)}\n{observation_text(*positions[::-1])}"
     )
 

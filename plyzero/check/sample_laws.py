@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import pickle
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -75,15 +77,48 @@ def equal_keys_equal_futures(sample: Sample) -> None:
     expect_equal_futures(sample, lambda position: position.key(), relative=False, message=message)
 
 
+@register(SAMPLE_LAWS)
+def observations_show_the_limit(sample: Sample) -> None:
+    """Positions with equal observations have the same future also where max_plies ends the game after the next move."""
+    message = (
+        "have equal observations, but max_plies ends the game sooner after one of them: show the plies that are left"
+    )
+    near = [each for each in sample.positions if plies_left(sample, each) == 1]
+    alike = {observation_bytes(each.position) for each in near}
+    others = [each for each in sample.positions if observation_bytes(each.position) in alike]
+    for one, other in equal_pairs([*near, *others], observation_bytes):
+        if plies_left(sample, one) != plies_left(sample, other):
+            here, there = (future(each.position, observation_bytes, relative=True) for each in (one, other))
+            if found := contrast(here, there, other.position):
+                raise LawBrokenError(_difference(sample, one, other, message, found), other.moves)
+
+
+def plies_left(sample: Sample, each: SamplePosition) -> float:
+    """Return the number of plies until max_plies ends a game without dice; infinity for a game with dice."""
+    return math.inf if sample.start.num_chances else sample.start.max_plies - len(each.moves)
+
+
+def plies_before_limit(sample: Sample, one: SamplePosition, other: SamplePosition) -> float:
+    """Return the number of plies that can be played from both before max_plies ends one of them sooner."""
+    left = [plies_left(sample, each) for each in (one, other)]
+    return math.inf if left[0] == left[1] else min(left) - 1
+
+
 def expect_equal_futures(sample: Sample, feature: Callable[[Game], Hashable], *, relative: bool, message: str) -> None:
     """Raise LawBrokenError if two positions of the sample with an equal `feature` have different futures.
 
-    The next ply is compared for MAX_PAIRS pairs, and a random continuation to the end for some of these.
+    The next ply is compared for MAX_PAIRS pairs, and a random continuation to the end for some of these. What max_plies
+    ends is left to `observations_show_the_limit`.
 
     relative: compare from the point of view of the player to move, so that the players may be swapped.
     message:  what the two positions have in common, and what is wrong if they differ.
     """
-    pairs = evenly_spaced([*equal_pairs(sample.positions, feature)], max_count=MAX_PAIRS)
+    equal = [
+        pair
+        for pair in equal_pairs(sample.positions, feature)
+        if plies_before_limit(sample, *pair) > 0 and not same_contents(*pair)
+    ]
+    pairs = evenly_spaced(equal, max_count=MAX_PAIRS)
     futures: dict[tuple[int, ...], Future] = {}
     for one, other in pairs:
         if one.moves not in futures:
@@ -96,7 +131,8 @@ def expect_equal_futures(sample: Sample, feature: Callable[[Game], Hashable], *,
     for one, other in evenly_spaced(pairs, max_count=MAX_TWINS):
         if played > TWIN_POSITIONS:
             break
-        moves, found = play_twins(one, other, feature, rng, relative=relative)
+        plies = plies_before_limit(sample, one, other)
+        moves, found = play_twins(one, other, feature, rng, plies, relative=relative)
         played += len(moves)
         if found:
             raise LawBrokenError(_difference(sample, one, other, message, found, moves), (*other.moves, *moves))
@@ -107,14 +143,29 @@ def equal_pairs(
 ) -> Iterator[tuple[SamplePosition, SamplePosition]]:
     """Yield the pairs of positions with an equal `feature`: the first such position with each later one.
 
-    Equal states of a compiled game are one position.
+    Equal states of a compiled game are one position. Raises RulesFailedError if a rule raises.
     """
     first: dict[Hashable, SamplePosition] = {}
     for each in positions:
-        before = first.setdefault(feature(each.position), each)
+        try:
+            before = first.setdefault(feature(each.position), each)
+        except (Exception, SystemExit) as error:
+            raise RulesFailedError(error, each.moves) from error
         state = state_of(each.position)
         if before.moves != each.moves and not (state and state == state_of(before.position)):
             yield before, each
+
+
+def same_contents(one: SamplePosition, other: SamplePosition) -> bool:
+    """Return whether two positions hold the same in their attributes, so that they are one position.
+
+    False also if their attributes cannot be compared, or have the same contents in another form.
+    """
+    try:
+        contents = [pickle.dumps(each.position.__getstate__()) for each in (one, other)]
+    except Exception:
+        return False
+    return contents[0] == contents[1]
 
 
 class Answer(NamedTuple):
@@ -184,10 +235,11 @@ def play_twins(
     other: SamplePosition,
     feature: Callable[[Game], Hashable],
     rng: np.random.Generator,
+    plies: float,
     *,
     relative: bool,
 ) -> tuple[list[int], str]:
-    """Play the same random moves from two positions; return those to the end or the first difference, and this.
+    """Play the same random moves, `plies` at most, from two positions; return those to the first difference, and this.
 
     Raises RulesFailedError if a rule raises.
     """
@@ -195,7 +247,7 @@ def play_twins(
     players = [each.to_play if relative else None for each in twins]
     moves: list[int] = []
     try:
-        while twins[0].outcome() is None and len(moves) < twins[0].max_plies:
+        while twins[0].outcome() is None and len(moves) < min(plies, twins[0].max_plies):
             moves.append(int(rng.choice(possible_moves(twins[0]))))
             twins = [each.play_unchecked(moves[-1]) for each in twins]
             futures = [

@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plyzero.check.laws import evenly_spaced, observation_bytes
 from plyzero.rules import random_game
-from plyzero.rules.chance import is_chance, possible_moves
+from plyzero.rules.chance import MAX_ROLLS, is_chance, possible_moves
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import PlayedGame
 
@@ -28,6 +29,12 @@ RECENT: Final = 8  # last positions; a move to and fro tries to come back to one
 WINDOW_ACTIONS: Final = 4  # consecutive actions of a game that are played in all orders
 WINDOW_POSITIONS: Final = 400  # positions that these may reach
 MAX_WINDOWS: Final = 40  # games for which it is done
+PARENTS: Final = 300  # positions of games whose children are compared, and from which a few pairs of moves are played
+MAX_CHILDREN: Final = 8  # moves of a parent
+PAIR_ACTIONS: Final = 3  # first moves, and second moves, of the pairs
+RANDOM_PER_SOUGHT: Final = 8  # positions of random games per position of games that look for rare events
+SOUGHT_SEED: Final = 2  # part of the seed of such a game
+MAX_LOOKED_AT: Final = 8  # moves of which such a game plays the one whose result is rarest
 """The size of a sample."""
 
 
@@ -51,8 +58,8 @@ def extent_of(games: int | None) -> Extent:
     return Extent() if games is None else Extent(math.inf, games)
 
 
-def positions_near(start: Game) -> list[SamplePosition]:
-    """Return the positions next to `start` at which a player moves, in breadth-first order.
+def positions_near(start: Game, count: int = NEAR_POSITIONS) -> list[SamplePosition]:
+    """Return `count` or a few more positions next to `start` at which a player moves, in breadth-first order.
 
     Transpositions are listed repeatedly.
     """
@@ -62,7 +69,7 @@ def positions_near(start: Game) -> list[SamplePosition]:
             after = position.play_unchecked(move)
             if after.outcome() is None:
                 found.append(SamplePosition((*moves, move), after))
-        if len(found) >= NEAR_POSITIONS:
+        if len(found) >= count:
             break
     return [each for each in found if not is_chance(each.position)]
 
@@ -110,6 +117,44 @@ def _alike_within_turns(game: PlayedGame, first: int, actions: Sequence[int]) ->
             if after.outcome() is None:
                 reached.append(((*moves, move), after, mover, moved))
     return [each for group in alike.values() if len(group) > 1 for each in group.values()]
+
+
+def relatives(games: Sequence[PlayedGame], parents: int) -> list[SamplePosition]:
+    """Return children and grandchildren of `parents` positions of games, spread evenly.
+
+    A counter of plies makes all positions of a game different, but siblings share it: so do positions after the same
+    number of moves from one parent. Two of them look alike if observe() omits what their moves have changed.
+    """
+    found: list[SamplePosition] = []
+    places = [(game, ply) for game in games for ply in game.decisions]
+    for game, ply in evenly_spaced(places, max_count=max(1, parents)):
+        parent = SamplePosition(tuple(game.moves[:ply]), game.positions[ply])
+        children = [
+            child
+            for action in evenly_spaced(possible_moves(parent.position), max_count=MAX_CHILDREN)
+            for child in after_move(parent, action)
+        ]
+        found += children
+        few = evenly_spaced(children, max_count=PAIR_ACTIONS)
+        replies = [
+            reply for child in few for reply in evenly_spaced(possible_moves(child.position), max_count=PAIR_ACTIONS)
+        ]
+        for child in few:
+            legal = set(possible_moves(child.position))
+            found += [each for reply in dict.fromkeys(replies) if reply in legal for each in after_move(child, reply)]
+    return found
+
+
+def after_move(parent: SamplePosition, action: int) -> Iterator[SamplePosition]:
+    """Yield the position after `action`, and after the first of each possible rolls; nothing if the game is over."""
+    moves, position = (*parent.moves, action), parent.position.play_unchecked(action)
+    for _ in range(MAX_ROLLS):
+        if not is_chance(position):
+            break
+        roll = possible_moves(position)[0]
+        moves, position = (*moves, roll), position.play_unchecked(roll)
+    if position.outcome() is None and not is_chance(position):
+        yield SamplePosition(moves, position)
 
 
 def play_games(
@@ -169,6 +214,37 @@ def shuffling_move(rng: np.random.Generator, positions: Sequence[Game]) -> int:
     return chosen
 
 
+def seeking_move(events: Counter[Hashable], rng: np.random.Generator, positions: Sequence[Game]) -> int:
+    """Return the move, of up to MAX_LOOKED_AT, whose result is the rarest so far; `events` counts the results.
+
+    A result is how a game ends, or by how much the number of things on each plane changes. So these games have more
+    captures, promotions, passes and ends of each kind than random ones.
+    """
+    position = positions[-1]
+    if is_chance(position):
+        return random_move(rng, positions)
+    before = things(position)
+    legal = [int(each) for each in rng.permutation(position.legal_actions())[:MAX_LOOKED_AT]]
+    results = {action: event(before, position, position.play_unchecked(action)) for action in legal}
+    chosen = min(legal, key=lambda action: events[results[action]])
+    events[results[chosen]] += 1
+    return chosen
+
+
+def event(before: NDArray[np.intp], position: Game, after: Game) -> Hashable:
+    """Return what has happened between two positions, in a form that can be counted."""
+    if (outcome := after.outcome()) is not None:
+        return outcome.winner, bool(outcome.score)
+    if is_chance(after):
+        return "chance"
+    return after.to_play == position.to_play, tuple((things(after) - before).tolist())
+
+
+def things(position: Game) -> NDArray[np.intp]:
+    """Return the number of squares that are not 0 on each plane of an observation."""
+    return np.count_nonzero(np.asarray(position.observe()), axis=(1, 2))
+
+
 class RulesFailedError(Exception):
     """A rule has raised `error` after `moves`."""
 
@@ -189,12 +265,14 @@ class SamplePosition(NamedTuple):
 class Sample:
     """Games and positions for the laws that compare positions, and for statistics; made when they are first needed.
 
-    start:  the initial position.
-    extent: how much is played at random.
+    start:   the initial position.
+    extent:  how much is played at random.
+    divisor: so many times fewer positions next to the start, and children, than of a whole sample.
     """
 
     start: Game
     extent: Extent
+    divisor: int = 1
 
     @functools.cached_property
     def games(self) -> list[PlayedGame]:
@@ -209,8 +287,24 @@ class Sample:
         return play_games(self.start, shuffling_move, part, [0, SHUFFLING_SEED])
 
     @functools.cached_property
+    def sought(self) -> list[PlayedGame]:
+        """Games whose moves look for rare events."""
+        choose = functools.partial(seeking_move, Counter())
+        return play_games(self.start, choose, self.extent.part(RANDOM_PER_SOUGHT), [0, SOUGHT_SEED])
+
+    @functools.cached_property
     def positions(self) -> list[SamplePosition]:
-        """Unfinished positions: those next to the start, of the games, and some that look alike within a turn."""
-        games = [*self.games, *self.shuffled]
+        """Unfinished positions: those next to the start, of the games, their children, and some alike within a turn."""
+        games = [*self.games, *self.shuffled, *self.sought]
         far = [SamplePosition(tuple(game.moves[:ply]), game.positions[ply]) for game in games for ply in game.decisions]
-        return [*positions_near(self.start), *far, *positions_within_turns(games)]
+        parents = PARENTS // self.divisor
+        return [
+            *positions_near(self.start, NEAR_POSITIONS // self.divisor),
+            *far,
+            *positions_within_turns(games),
+            *relatives(games, parents),
+        ]
+
+    def part(self, divisor: int) -> Sample:
+        """Return a sample with the first games of this one only, and `divisor` times fewer other positions."""
+        return Sample(self.start, self.extent.part(divisor), divisor)

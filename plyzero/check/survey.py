@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from plyzero.check.laws import evenly_spaced, symmetries_of_start
-from plyzero.check.point_of_view import absolute_view
+from plyzero.check.point_of_view import absolute_view, sides_change_too_often
 from plyzero.check.sample_laws import winner
 from plyzero.check.sampling import Sample, extent_of
 from plyzero.rules.board import glyph
@@ -22,6 +22,8 @@ from plyzero.rules.game import Game, board_of
 from plyzero.rules.random_game import PlayedGame
 
 MIN_DECIDED_GAMES: Final = 20  # games, at least, that must have the same result for a conclusion
+MAX_SAME: Final = 0.1  # largest share of the places of a final board that are conspicuous because they are always 0
+MIN_FOR_WINNER: Final = 2 / 3  # share of the games, at least, in which the sum of the final board favours the winner
 MAX_READ: Final = 100  # positions whose text is read
 
 OWN_LIMIT: Final = (
@@ -107,17 +109,44 @@ def last_moves_that_won(played: Sequence[PlayedGame]) -> list[bool]:
 
 def warnings_of_results(played: Sequence[PlayedGame]) -> Iterator[str]:
     """Yield a sentence for each unusual property of the results of games."""
-    winners = {winner(game.positions[-1]) for game in played}
-    if len(winners) == 1 and len(played) >= MIN_DECIDED_GAMES:
-        (only_winner,) = winners
-        result = "drawn" if only_winner is None else f"won by player {only_winner}"
-        yield f"all {len(played)} random games were {result}: is outcome() right?"
+    winners = [winner(game.positions[-1]) for game in played]
+    decided = [each for each in winners if each is not None]
+    if len(set(decided)) == 1 and len(decided) >= MIN_DECIDED_GAMES:
+        which = f"{len(played)}" if len(decided) == len(played) else f"{len(decided)} decided"
+        yield f"all {which} random games were won by player {decided[0]}: is outcome() right?"
+    elif not decided and len(played) >= MIN_DECIDED_GAMES:
+        yield f"all {len(played)} random games were drawn: is outcome() right?"
     won_by_last = last_moves_that_won(played)
     if is_below_half(won_by_last):
         yield (
             f"in {np.mean(won_by_last):.0%} of the decided games the player who made the last move won; if that player "
             "should win, as with three in a row or a capture of the king, outcome() names the wrong player or play() "
             "passes the turn or the board to the wrong one. It is right if the last move loses, as in misère games"
+        )
+
+
+def warnings_of_final_boards(played: Sequence[PlayedGame]) -> Iterator[str]:
+    """Yield a sentence if final_board() is empty, is against the winner, or leaves out few squares."""
+    ends = [game.positions[-1] for game in played if winner(game.positions[-1]) is not None]
+    if len(ends) < MIN_DECIDED_GAMES or not ends[0].final_planes:
+        return
+    boards = np.array([np.asarray(end.final_board(), np.float32) for end in ends])
+    if not boards.any():
+        yield f"final_board() is 0 everywhere at the end of all {len(ends)} decided random games"
+        return
+    sums = [float(board.sum()) * end.outcome().value(end.to_play) for board, end in zip(boards, ends, strict=True)]  # type: ignore[union-attr]
+    of_winner = [each > 0 for each in sums if each]
+    if of_winner and np.mean(of_winner) < MIN_FOR_WINNER:
+        yield (
+            f"in only {np.mean(of_winner):.0%} of the decided games the sum of final_board() favours the winner: is +1 "
+            "for the player to_play and -1 for the other one, and is the winner in outcome() right?"
+        )
+    same = ~boards.any(axis=0)
+    if 0 < same.sum() <= MAX_SAME * same.size:
+        plane, row, column = (int(each) for each in np.argwhere(same)[0])
+        yield (
+            f"final_board() is always 0 at {same.sum()} of {same.size} places, such as plane {plane}, row {row}, "
+            f"column {column}, and not at the others: does it leave out a square?"
         )
 
 
@@ -132,8 +161,9 @@ def warnings(sample: Sample) -> Iterator[str]:
             "Self-play stops such games and does not learn from their result"
         )
         yield found if start.is_adapted else found + OWN_LIMIT
-    if view := absolute_view(played):
+    if view := absolute_view(played) or sides_change_too_often(played):
         yield view
+    yield from warnings_of_final_boards(played)
     seen = [position for game in played for position in game.positions]
     if alike := alike_in_text(evenly_spaced(seen, max_count=MAX_READ)):
         yield (

@@ -14,7 +14,7 @@ import numpy as np
 from plyzero.check.agreement import COMPILED_LAWS, state_has_all
 from plyzero.check.final_board_laws import FINAL_BOARD_LAWS
 from plyzero.check.laws import CHANCE_LAWS, POSITION_LAWS, TEXT_LAWS, GameTrace, Law, LawBrokenError
-from plyzero.check.sample_laws import CHANCE_SAMPLE_LAWS, SAMPLE_LAWS, TURN_LAWS
+from plyzero.check.sample_laws import CHANCE_SAMPLE_LAWS, SAMPLE_LAWS, TURN_LAWS, observations_show_the_limit
 from plyzero.check.sampling import NEAR_POSITIONS, Extent, RulesFailedError, Sample, extent_of
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS
 from plyzero.check.wording import names_of, shown_moves
@@ -22,12 +22,16 @@ from plyzero.errors import UserError
 from plyzero.rules.chance import is_chance, possible_moves, rolls_endlessly
 from plyzero.rules.compiled_game import CompiledGame, ForeignGame
 from plyzero.rules.game import Game
+from plyzero.rules.random_game import PlayedGame
 from plyzero.rules.user_errors import own_frames
 
 INTERPRETED_PART: Final = 16
 """COMPILED_LAWS run the rules as plain Python, which is slow, so they are tried on one of this many positions."""
 
 GAME_LAWS: Final = (*CHANCE_LAWS, *POSITION_LAWS, *FINAL_BOARD_LAWS, *TEXT_LAWS, *SYMMETRY_LAWS)
+FIRST_PART: Final = 15
+"""All laws are first checked on one of this many positions."""
+
 ALL_LAWS: Final = (*COMPILED_LAWS, *GAME_LAWS, *CHANCE_SAMPLE_LAWS, *TURN_LAWS, *SAMPLE_LAWS)
 """All laws of GameTraces but COMPILED_LAWS, and all laws, in the order of their checks."""
 
@@ -36,6 +40,7 @@ RULES_ANSWER: Final = next(law for law in POSITION_LAWS if law.name == "rules_an
 
 PLAYING: Final = "random games"
 PLAYING_AS_PYTHON: Final = "random games with the rules as plain Python"
+SEEKING: Final = "games that look for rare events"
 SHRINKING: Final = "a mistake was found; looking for fewer moves that show it"
 """States of a search, for `on_progress`."""
 
@@ -45,6 +50,9 @@ DRAW_EVERY: Final = 8  # moves of a compiled game
 
 MakeGame = Callable[[], Game]
 """The type of a function that returns a new initial position."""
+
+Choose = Callable[[list[int]], int | None]
+"""The type of a function that returns one of the legal moves, or None to end the game."""
 
 Progress = Callable[[str, int], None]
 """The type of a function that receives the state of the search and the number of games so far."""
@@ -99,21 +107,43 @@ def find_violation(
     compared = sample or Sample(start, extent)
     laws = [law for law in (*laws_of(start), *extra_laws) if law.name not in skip]
     games_of: tuple[list[int], list[int]] = [], []
-    # First on one of 15 positions, so that a common mistake is reported at once.
-    for divisor, of_sample in ((15, (*CHANCE_SAMPLE_LAWS, *TURN_LAWS)), (1, SAMPLE_LAWS)):
+
+    def find_in_games(much: Extent, sought: Sequence[PlayedGame]) -> Violation | None:
         for of_trace, part, played in zip(
             (COMPILED_LAWS, (*GAME_LAWS, *extra_laws)), (INTERPRETED_PART, 1), games_of, strict=True
         ):
             wanted = [law for law in laws if law in of_trace]
-            much = extent.part(divisor * part)
-            if wanted and (found := find_position_violation(make, wanted, much, played, on_progress, on_violation)):
+            some = sought[: -(-len(sought) // part)]
+            if wanted and (
+                found := find_position_violation(
+                    make, wanted, much.part(part), played, on_progress, on_violation, sought=some
+                )
+            ):
                 return found
-        wanted = [law for law in laws if law in of_sample]
-        if wanted and (found := find_sample_violation(make, wanted, compared, on_progress)):
-            return found
-        if divisor > 1:
-            on_games(compared)
-    return None
+        return None
+
+    def find_in(sample: Sample, these: Sequence[Law]) -> Violation | None:
+        wanted = [law for law in laws if law in these]
+        return find_sample_violation(make, wanted, sample, on_progress) if wanted else None
+
+    # First on one of FIRST_PART positions, so that a common mistake is reported at once.
+    found = find_in_games(extent.part(FIRST_PART), ()) or find_in(compared, (*CHANCE_SAMPLE_LAWS, *TURN_LAWS))
+    if found:
+        return found
+    on_games(compared)
+    return (
+        find_in(compared.part(FIRST_PART), SAMPLE_LAWS)
+        or find_in_games(extent, _sought(compared))
+        or find_in(compared, SAMPLE_LAWS)
+    )
+
+
+def _sought(sample: Sample) -> Sequence[PlayedGame]:
+    """Return the sample's games that look for rare events; none if a rule raises, which SAMPLE_LAWS then report."""
+    try:
+        return sample.sought
+    except RulesFailedError:
+        return ()
 
 
 def laws_of(start: Game) -> list[Law]:
@@ -129,6 +159,8 @@ def laws_of(start: Game) -> list[Law]:
         without += FINAL_BOARD_LAWS
     if type(start).from_text is Game.from_text:
         without += TEXT_LAWS
+    if start.num_chances or start.is_adapted:  # a limit that nobody who uses the game can show
+        without += [law for law in SAMPLE_LAWS if law.check is observations_show_the_limit]
     return [law for law in ALL_LAWS if law not in without and law.name not in start.waived_laws]
 
 
@@ -139,20 +171,23 @@ def find_position_violation(
     played: list[int],
     on_progress: Progress,
     on_violation: Callable[[Violation], None],
+    *,
+    sought: Sequence[PlayedGame] = (),
 ) -> Violation | None:
     """Return the shortest violation found of the first of `laws`, laws of GameTraces, that is broken; None if all hold.
 
     played: the numbers of positions of the games before, to which those of further games are appended up to the extent.
+    sought: games that are played after the random ones.
     """
     plain = any(law in COMPILED_LAWS for law in laws)
     make = functools.partial(_start_to_check, make, plain=plain)
     draw_every = DRAW_EVERY if isinstance(make(), CompiledGame) else 1
     # A number that overflows in plain Python is an error. COMPILED_LAWS find the numbers that matter by themselves.
     with np.errstate(over="ignore" if plain else "raise"):
-        while sum(played) < extent.positions and (number := len(played)) < extent.games:
-            on_progress(PLAYING_AS_PYTHON if plain else PLAYING, number + 1)
+        for doing, number, choose in _choices(PLAYING_AS_PYTHON if plain else PLAYING, extent, played, sought):
+            on_progress(doing, number + 1)
             trace = GameTrace(make, draw_every)
-            if found := play_until_violation(trace, laws, _random_choice(number, extent.positions - sum(played))):
+            if found := play_until_violation(trace, laws, choose):
                 on_violation(found)
                 on_progress(SHRINKING, number + 1)
                 return shorten(make, laws, found)
@@ -160,7 +195,20 @@ def find_position_violation(
     return None
 
 
-def _random_choice(number: int, positions: float) -> Callable[[list[int]], int | None]:
+def _choices(
+    playing: str, extent: Extent, played: Sequence[int], sought: Sequence[PlayedGame]
+) -> Iterator[tuple[str, int, Choose]]:
+    """Yield, for each game, what is being done, its number and how it chooses its moves: random games first.
+
+    Those are played until `played` has the extent.
+    """
+    while sum(played) < extent.positions and (number := len(played)) < extent.games:
+        yield playing, number, _random_choice(number, extent.positions - sum(played))
+    for number, game in enumerate(sought):
+        yield SEEKING, number, _next_legal(game.moves)
+
+
+def _random_choice(number: int, positions: float) -> Choose:
     """Return how game `number` chooses its moves: at random, until there are so many positions."""
     rng = np.random.default_rng(number)
     asked = itertools.count(1)
@@ -218,7 +266,7 @@ def shorten(make: MakeGame, laws: Sequence[Law], found: Violation) -> Violation:
     return found
 
 
-def _next_legal(moves: Iterable[int | float]) -> Callable[[list[int]], int | None]:
+def _next_legal(moves: Iterable[int | float]) -> Choose:
     """Return how a game is played by `moves`; a move that is not legal when its turn comes is left out.
 
     A float, from [0, 1), stands for the move at this part of the list of legal ones.
@@ -251,9 +299,7 @@ def _fewer(moves: tuple[int, ...]) -> Iterator[tuple[int | float, ...]]:
         yield (*moves[:kept], *(part * rng.random(len(moves) - 1 - kept)).tolist())
 
 
-def play_until_violation(
-    trace: GameTrace, laws: Sequence[Law], choose: Callable[[list[int]], int | None]
-) -> Violation | None:
+def play_until_violation(trace: GameTrace, laws: Sequence[Law], choose: Choose) -> Violation | None:
     """Play the game of `trace`, which is empty; return its first violation, None if none.
 
     choose: returns one of the legal actions, or None to end the game.
@@ -303,13 +349,25 @@ def find_sample_violation(
             on_progress(f"comparing positions, law {law.name}", len(sample.games))
             law.check(sample)
     except RulesFailedError as failed:
-        laws = [*POSITION_LAWS, *SYMMETRY_LAWS]
-        replayed = play_until_violation(GameTrace(make), laws, _next_legal(failed.moves))
-        return replayed or violation_of(RULES_ANSWER, failed.error, _positions(start, failed.moves), failed.moves)
+        replayed = _replayed(make, failed.moves)
+        if replayed:
+            return shorten(make, POSITION_LAWS, replayed)
+        return violation_of(RULES_ANSWER, failed.error, _positions(start, failed.moves), failed.moves)
     except LawBrokenError as error:
         return violation_of(law, error, _positions(start, error.moves), error.moves)
     except (Exception, SystemExit) as error:  # a rule fails at a position next to those of the sample
         return violation_of(law, error, [], ())
+    return None
+
+
+def _replayed(make: MakeGame, moves: Sequence[int]) -> Violation | None:
+    """Return the violation of POSITION_LAWS that `moves` lead to, alone or with one more move; None if none does."""
+    trace = GameTrace(make)
+    if found := play_until_violation(trace, POSITION_LAWS, _next_legal(moves)):
+        return found
+    for action in possible_moves(trace.position):
+        if found := play_until_violation(GameTrace(make), POSITION_LAWS, _next_legal([*moves, action])):
+            return found
     return None
 
 

@@ -14,7 +14,7 @@ from plyzero.rules.compiled_game import no_score
 from plyzero.rules.game import Game, Outcome, find_score_fault
 from tests.helpers.toys import CompiledHarvest, Harvest, variant
 
-GAMES = [Harvest, CompiledHarvest, lambda: Othello(6), lambda: Go(3), DotsAndBoxes, Backgammon]
+GAMES = [Harvest, CompiledHarvest, lambda: Othello(6), lambda: Go(9), DotsAndBoxes, Backgammon]
 
 
 @pytest.fixture(autouse=True)

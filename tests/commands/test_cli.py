@@ -173,7 +173,7 @@ def test_ctrl_c_while_something_is_imported_is_one_sentence(
 
 def test_check_reports_what_a_game_looks_like():
     text = shown("check", "tic-tac-toe", "--games", "8")
-    assert "tic-tac-toe v1: 20 laws hold on 8 random games\n" in text
+    assert "tic-tac-toe v1: 22 laws hold on 8 random games\n" in text
     assert "at most 9" in text
     assert "max_plies is 9" in text
     assert "7 symmetries are declared, tested by playing." in text
@@ -201,9 +201,9 @@ def test_check_shows_the_first_example_then_a_shorter_one_and_leaves_no_files(tm
 
 def test_check_may_leave_a_law_out_and_compare_two_forms():
     text = shown("check", "tic-tac-toe", "--games", "4", "--skip", "games_end")
-    assert "tic-tac-toe v1: 19 laws hold on 4 random games, skipped: games_end\n" in text
+    assert "tic-tac-toe v1: 21 laws hold on 4 random games, skipped: games_end\n" in text
     text = shown("check", "tic-tac-toe", "--games", "4", "--against", "plyzero.check.template.tic_tac_toe:TicTacToe")
-    assert "tic-tac-toe v1: 21 laws hold on 4 random games\n" in text
+    assert "tic-tac-toe v1: 23 laws hold on 4 random games\n" in text
 
 
 @pytest.mark.usefixtures("costs_unknown")
@@ -216,8 +216,8 @@ def test_check_lists_its_laws_and_takes_the_name_of_one_that_is_now_a_warning(tm
     )
     command = ("check", changed_game(tmp_path, three_lose), "--games", "30", "--skip", "last_mover_wins_some")
     text = shown(*command, cwd=tmp_path)
-    assert "18 laws hold on 30 random games\n" in text
-    warning, law = "warning: in 0% of the decided games the player who made the last move won", "18 laws hold"
+    assert "20 laws hold on 30 random games\n" in text
+    warning, law = "warning: in 0% of the decided games the player who made the last move won", "20 laws hold"
     assert text.count(warning) == 1
     assert text.index(warning) < text.index(law)  # among the first things that are known
     assert "The player who made the last move won 0% of the decided games.\n" in text
@@ -226,7 +226,7 @@ def test_check_lists_its_laws_and_takes_the_name_of_one_that_is_now_a_warning(tm
 @pytest.mark.usefixtures("costs_unknown")
 def test_check_says_what_it_is_doing_where_the_output_is_no_terminal():
     done = plyzero("check", "plyzero.check.template.tic_tac_toe:TicTacToe", "--games", "50", line_seconds=0.01)
-    assert re.search(r"^\d+ s: checking 18 laws: random games, game \d+$", done.stderr, re.MULTILINE)
+    assert re.search(r"^\d+ s: checking 20 laws: random games, game \d+$", done.stderr, re.MULTILINE)
 
 
 def test_check_shows_what_costs_what_of_rules_in_plain_python():
