@@ -1,0 +1,159 @@
+"""First moves, and the ends of random games by their kind: what a person can judge of a game that breaks no law.
+
+A rule that is wrong everywhere in the same way makes another game, which is right in itself. A person may see that it
+is not the one that was meant.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from plyzero.check.wording import name_of, shortened
+from plyzero.rules.board import Board
+from plyzero.rules.chance import is_chance, possible_moves, roll_dice
+from plyzero.rules.game import Game, Outcome, board_of
+from plyzero.rules.notation import action_names
+from plyzero.rules.random_game import PlayedGame
+
+MAX_KINDS: Final = 6  # kinds of ends that are shown, the commonest first
+MAX_TALL_KINDS: Final = 3  # the same, if a text has more lines than MAX_LINES
+MAX_LINES: Final = 20
+SHOWN_MOVES: Final = 2  # last moves of an example
+GAP: Final = 4  # blanks between two texts side by side
+
+
+class End(NamedTuple):
+    """A kind of end of random games.
+
+    how:     the result, and what else is peculiar to this kind, each as a few words.
+    example: the shortest game that ended so.
+    games:   how many did.
+    of:      number of all games.
+    """
+
+    how: tuple[str, ...]
+    example: PlayedGame
+    games: int
+    of: int
+
+    @property
+    def caption(self) -> list[str]:
+        """The kind, the last moves of the example, its length and the number of such games, each as a short line."""
+        plies = self.example.plies
+        length = "1 ply" if plies == 1 else f"{plies} plies"
+        return [*self.how, *last_moves(self.example), f"{length}; {self.games} of {self.of} games"]
+
+
+def ends_of(played: Sequence[PlayedGame]) -> list[End]:
+    """Return the kinds of ends of `played`, at most MAX_KINDS, the commonest first.
+
+    Points make kinds of their own unless they are too many.
+    """
+    outcomes = [game.positions[-1].outcome() for game in played]
+    with_points = len(set(outcomes)) <= MAX_KINDS
+    kinds: defaultdict[tuple[str, ...], list[PlayedGame]] = defaultdict(list)
+    for game, outcome in zip(played, outcomes, strict=True):
+        kinds[result(outcome, with_points=with_points), *peculiarities(game, outcome)].append(game)
+    commonest = sorted(kinds.values(), key=len, reverse=True)[:MAX_KINDS]
+    found = []
+    for games in commonest:
+        example = min(games, key=lambda game: game.plies)
+        outcome = example.positions[-1].outcome()
+        how = (result(outcome, with_points=True), *peculiarities(example, outcome))
+        found.append(End(how, example, len(games), len(played)))
+    return found
+
+
+def result(outcome: Outcome | None, *, with_points: bool) -> str:
+    """Return who has won, and by how many points, in a few words."""
+    if outcome is None:
+        return "not over"
+    if outcome.winner is None:
+        return "drawn"
+    points = f" by {outcome.score:g}" if with_points and outcome.score is not None else ""
+    return f"player {outcome.winner} won{points}"
+
+
+def peculiarities(game: PlayedGame, outcome: Outcome | None) -> Iterator[str]:
+    """Yield what a person sees of the end of a game, besides its result, each as a few words."""
+    movers = [game.positions[ply].to_play for ply in game.decisions[: game.plies]]
+    if movers and outcome and outcome.winner == 1 - movers[-1]:
+        yield "the last mover lost"
+    board, before = (board_of(position) for position in (game.positions[-1], game.positions[-2:][0]))
+    if board and all(cell.piece for cell in board.cells if cell.shape != "dot"):
+        yield "the board is full"
+    elif len(movers) == game.positions[0].max_plies:
+        yield "after max_plies"
+    for player in sorted(owners(before) - owners(board)):
+        yield f"player {player} has lost all pieces"
+
+
+def owners(board: Board | None) -> set[str]:
+    """Return the players who have pieces on a board."""
+    return {cell.piece.partition(":")[0] for cell in board.cells} & {"0", "1"} if board else set()
+
+
+def last_moves(game: PlayedGame) -> list[str]:
+    """Return who made each of the last moves and rolls, and its name."""
+    steps = list(zip(game.positions, game.moves, strict=False))[-SHOWN_MOVES:]
+    found = []
+    for position, move in steps:
+        who = "roll" if is_chance(position) else f"player {position.to_play}"
+        found.append(f"{who}: {name_of(position, move)}")
+    return found
+
+
+def longest_end(played: Sequence[PlayedGame]) -> str:
+    """Return how the longest game ended, in a few words."""
+    longest = max(played, key=lambda game: game.plies)
+    outcome = longest.positions[-1].outcome()
+    return ", ".join([result(outcome, with_points=True), *peculiarities(longest, outcome)])
+
+
+def first_moves(start: Game) -> Iterator[str]:
+    """Yield the number and the names of the first rolls, if chance begins, and those of the first moves."""
+    position, rolls = roll_dice(start, np.random.default_rng(0))
+    if rolls:
+        yield f"First rolls {_numbered(start)}"
+    after = f"after {' '.join(action_names(start, tuple(rolls)))} " if rolls else ""
+    yield f"First moves {after}{_numbered(position)}"
+
+
+def _numbered(position: Game) -> str:
+    """Return the number and the names of what can be played next."""
+    names = [name_of(position, move) for move in possible_moves(position)]
+    return f"({len(names)}): {shortened(names) or 'none'}"
+
+
+def shown_ends(ends: Sequence[End], width: int) -> Iterator[str]:
+    """Yield lines of the final position of each end, with its caption below, as many side by side as `width` takes."""
+    texts = [str(end.example.positions[-1]).splitlines() for end in ends]
+    if max(map(len, texts), default=0) > MAX_LINES:
+        texts = texts[:MAX_TALL_KINDS]
+    blocks = [[*text, *end.caption] for text, end in zip(texts, ends, strict=False)]
+    row: list[list[str]] = []
+    for block in blocks:
+        if row and width_of([*row, block]) > width:
+            yield from beside(row)
+            yield ""
+            row = []
+        row.append(block)
+    yield from beside(row)
+
+
+def width_of(blocks: Sequence[Sequence[str]]) -> int:
+    """Return the number of columns that texts side by side take."""
+    return sum(max(map(len, block)) + GAP for block in blocks) - GAP
+
+
+def beside(blocks: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of texts side by side."""
+    widths = [max(map(len, block)) + GAP for block in blocks]
+    for lines in zip_longest(*blocks, fillvalue=""):
+        padded = (line.ljust(width) for line, width in zip(lines, widths, strict=True))
+        yield "".join(padded).rstrip()
