@@ -52,35 +52,39 @@ class End(NamedTuple):
 def ends_of(played: Sequence[PlayedGame]) -> list[End]:
     """Return the kinds of ends of `played`, at most MAX_KINDS, the commonest first.
 
-    Points make kinds of their own unless they are too many.
+    Points make kinds of their own unless they are too many. Then an end shows only those of its example.
     """
-    outcomes = [game.positions[-1].outcome() for game in played]
-    with_points = len(set(outcomes)) <= MAX_KINDS
+    outcomes = {game.positions[-1].outcome() for game in played}
+    has_many = len(outcomes) > MAX_KINDS
     kinds: defaultdict[tuple[str, ...], list[PlayedGame]] = defaultdict(list)
-    for game, outcome in zip(played, outcomes, strict=True):
-        kinds[result(outcome, with_points=with_points), *peculiarities(game, outcome)].append(game)
-    commonest = sorted(kinds.values(), key=len, reverse=True)[:MAX_KINDS]
+    for game in played:
+        kinds[how_it_ended(game, with_points=not has_many)].append(game)
     found = []
-    for games in commonest:
+    for how, games in sorted(kinds.items(), key=lambda kind: -len(kind[1]))[:MAX_KINDS]:
         example = min(games, key=lambda game: game.plies)
-        outcome = example.positions[-1].outcome()
-        how = (result(outcome, with_points=True), *peculiarities(example, outcome))
-        found.append(End(how, example, len(games), len(played)))
+        points = points_of(example.positions[-1].outcome()) if has_many else ""
+        here = (f"here{points}",) if points else ()
+        found.append(End((*how, *here), example, len(games), len(played)))
     return found
 
 
-def result(outcome: Outcome | None, *, with_points: bool) -> str:
-    """Return who has won, and by how many points, in a few words."""
-    if outcome is None:
-        return "not over"
-    if outcome.winner is None:
-        return "drawn"
-    points = f" by {outcome.score:g}" if with_points and outcome.score is not None else ""
-    return f"player {outcome.winner} won{points}"
+def how_it_ended(game: PlayedGame, *, with_points: bool = True) -> tuple[str, ...]:
+    """Return the result of a game, and what else a person sees of its end, each as a few words."""
+    outcome = game.positions[-1].outcome()
+    result = "not over"
+    if outcome:
+        result = "drawn" if outcome.winner is None else f"player {outcome.winner} won"
+    points = points_of(outcome) if with_points else ""
+    return result + points, *peculiarities(game, outcome)
+
+
+def points_of(outcome: Outcome | None) -> str:
+    """Return by how many points a player has won, "" without points."""
+    return f" by {outcome.score:g}" if outcome and outcome.score else ""
 
 
 def peculiarities(game: PlayedGame, outcome: Outcome | None) -> Iterator[str]:
-    """Yield what a person sees of the end of a game, besides its result, each as a few words."""
+    """Yield what a person sees of the end of a game besides its result."""
     movers = [game.positions[ply].to_play for ply in game.decisions[: game.plies]]
     if movers and outcome and outcome.winner == 1 - movers[-1]:
         yield "the last mover lost"
@@ -110,9 +114,7 @@ def last_moves(game: PlayedGame) -> list[str]:
 
 def longest_end(played: Sequence[PlayedGame]) -> str:
     """Return how the longest game ended, in a few words."""
-    longest = max(played, key=lambda game: game.plies)
-    outcome = longest.positions[-1].outcome()
-    return ", ".join([result(outcome, with_points=True), *peculiarities(longest, outcome)])
+    return ", ".join(how_it_ended(max(played, key=lambda game: game.plies)))
 
 
 def first_moves(start: Game) -> Iterator[str]:

@@ -65,7 +65,7 @@ def test_points_make_kinds_of_their_own_unless_they_are_too_many():
         ["player 0 won by 1", "player 0: b1", "1 ply; 1 of 3 games"],
     ]
     assert captions(Bid(), "b1", "c1", "a2", "b2", "c2", "a3", "b3") == [
-        ["player 0 won by 1", "player 0: b1", "1 ply; 7 of 7 games"]
+        ["player 0 won", "here by 1", "player 0: b1", "1 ply; 7 of 7 games"]
     ]
 
 
