@@ -13,12 +13,16 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from plyzero.check.sampling import Extent, RulesFailedError, play_games, random_move
 from plyzero.check.wording import name_of, shortened
+from plyzero.errors import UserError
 from plyzero.rules.board import Board
+from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, possible_moves, roll_dice
 from plyzero.rules.game import Game, Outcome, board_of
 from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import PlayedGame
+from plyzero.rules.user_errors import with_location
 
 MAX_KINDS: Final = 6  # kinds of ends that are shown, the commonest first
 MAX_TALL_KINDS: Final = 3  # the same, if a text has more lines than MAX_LINES
@@ -47,6 +51,19 @@ class End(NamedTuple):
         plies = self.example.plies
         length = "1 ply" if plies == 1 else f"{plies} plies"
         return [*self.how, *last_moves(self.example), f"{length}; {self.games} of {self.of} games"]
+
+
+def random_games(game: GameSpec, positions: int) -> list[PlayedGame]:
+    """Return random games of `game`, always the same ones, which together have so many positions or a few more.
+
+    Raises UserError if a rule raises an error.
+    """
+    try:
+        return play_games(game.start, random_move, Extent(positions), [0])
+    except RulesFailedError as failed:
+        raise UserError(
+            f"{game.name} cannot be played: {with_location(failed.error)}; plyzero check tests its rules"
+        ) from failed
 
 
 def ends_of(played: Sequence[PlayedGame]) -> list[End]:

@@ -257,7 +257,8 @@ def new(
             root, skeleton = make_compiled_project(Path(), name, spec)
             print("\n".join(begun(root, skeleton, original)), file=output)
         return
-    root = make_project(Path(), name, common.find_game(original) if original else None)
+    with common.data_output():
+        root = make_project(Path(), name, common.find_game(original) if original else None)
     if original:
         print(f"Created {root}. Next: fill in the methods, and compare them with the original: pytest {root}")
         return

@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from plyzero.check.ends import End, ends_of, first_moves
-from plyzero.check.sampling import Extent, RulesFailedError, play_games, random_move
+from plyzero.check.ends import End, ends_of, first_moves, random_games
 from plyzero.errors import UserError
 from plyzero.kits.engines.game_record import from_moves
 from plyzero.kits.engines.points import Points
@@ -30,7 +29,6 @@ from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import Game, board_of
-from plyzero.rules.user_errors import with_location
 from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
 
 MAX_TEXT: Final = 100_000
@@ -129,11 +127,8 @@ def describe_ends(game: GameSpec) -> dict[str, object]:
                 `text`, and its `caption`, a list of lines.
     Raises UserError if the rules raise an error.
     """
-    try:
-        played = play_games(game.start, random_move, Extent(ENDS_POSITIONS), [0])
-    except RulesFailedError as failed:
-        raise UserError(f"{game.name} cannot be played: {with_location(failed.error)}") from failed
-    return {"firstMoves": list(first_moves(game.start)), "ends": [_describe_end(end) for end in ends_of(played)]}
+    ends = ends_of(random_games(game, ENDS_POSITIONS))
+    return {"firstMoves": list(first_moves(game.start)), "ends": [_describe_end(end) for end in ends]}
 
 
 def _describe_end(end: End) -> dict[str, object]:
