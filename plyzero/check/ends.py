@@ -24,6 +24,7 @@ from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import PlayedGame
 from plyzero.rules.user_errors import with_location
 
+MAX_OUTCOMES: Final = 6  # outcomes with different points that make kinds of their own
 MAX_KINDS: Final = 6  # kinds of ends that are shown, the commonest first
 MAX_TALL_KINDS: Final = 3  # the same, if a text has more lines than MAX_LINES
 MAX_LINES: Final = 20
@@ -67,21 +68,21 @@ def random_games(game: GameSpec, positions: int) -> list[PlayedGame]:
 
 
 def ends_of(played: Sequence[PlayedGame]) -> list[End]:
-    """Return the kinds of ends of `played`, at most MAX_KINDS, the commonest first.
+    """Return the kinds of ends of `played`, the commonest first.
 
-    Points make kinds of their own unless they are too many. Then an end shows only those of its example.
+    Points make kinds of their own unless they are too many. Then an end has only those of its example.
     """
     outcomes = {game.positions[-1].outcome() for game in played}
-    has_many = len(outcomes) > MAX_KINDS
+    has_many = len(outcomes) > MAX_OUTCOMES
     kinds: defaultdict[tuple[str, ...], list[PlayedGame]] = defaultdict(list)
     for game in played:
         kinds[how_it_ended(game, with_points=not has_many)].append(game)
     found = []
-    for how, games in sorted(kinds.items(), key=lambda kind: -len(kind[1]))[:MAX_KINDS]:
+    for (result, *others), games in sorted(kinds.items(), key=lambda kind: -len(kind[1])):
         example = min(games, key=lambda game: game.plies)
         points = points_of(example.positions[-1].outcome()) if has_many else ""
-        here = (f"here{points}",) if points else ()
-        found.append(End((*how, *here), example, len(games), len(played)))
+        here = f"{result}, here{points}" if points else result
+        found.append(End((here, *others), example, len(games), len(played)))
     return found
 
 
@@ -150,8 +151,11 @@ def _numbered(position: Game) -> str:
 
 
 def shown_ends(ends: Sequence[End], width: int) -> Iterator[str]:
-    """Yield lines of the final position of each end, with its caption below, as many side by side as `width` takes."""
-    texts = [str(end.example.positions[-1]).splitlines() for end in ends]
+    """Yield lines of the final position of each end, with its caption below, as many side by side as `width` takes.
+
+    Of many kinds, and of high boards, only the first are shown.
+    """
+    texts = [str(end.example.positions[-1]).splitlines() for end in ends[:MAX_KINDS]]
     if max(map(len, texts), default=0) > MAX_LINES:
         texts = texts[:MAX_TALL_KINDS]
     blocks = [[*text, *end.caption] for text, end in zip(texts, ends, strict=False)]
@@ -163,6 +167,8 @@ def shown_ends(ends: Sequence[End], width: int) -> Iterator[str]:
             row = []
         row.append(block)
     yield from beside(row)
+    if hidden := len(ends) - len(texts):
+        yield f"\nRarer kinds of ends that are not shown: {hidden}."
 
 
 def width_of(blocks: Sequence[Sequence[str]]) -> int:

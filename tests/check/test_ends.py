@@ -65,7 +65,7 @@ def test_points_make_kinds_of_their_own_unless_they_are_too_many():
         ["player 0 won by 1", "player 0: b1", "1 ply; 1 of 3 games"],
     ]
     assert captions(Bid(), "b1", "c1", "a2", "b2", "c2", "a3", "b3") == [
-        ["player 0 won", "here by 1", "player 0: b1", "1 ply; 7 of 7 games"]
+        ["player 0 won, here by 1", "player 0: b1", "1 ply; 7 of 7 games"]
     ]
 
 
@@ -107,7 +107,11 @@ def test_boards_are_side_by_side_where_there_is_room_and_never_cut():
     assert list(shown_ends(ends, 45)) == [*columns[0], "", *columns[1]]
 
 
-def test_high_boards_are_shown_of_the_commonest_kinds_only():
+def test_of_high_boards_and_of_many_kinds_only_the_commonest_are_shown():
     high = variant(Bid, __str__=lambda self: "\n" * MAX_LINES + "board")
     ends = ends_of([played(high(), moves) for moves in ("a1", "b1", "c1", "a2")])
-    assert "\n".join(shown_ends(ends, 100)).count("board") == 3
+    text = "\n".join(shown_ends(ends, 100))
+    assert (text.count("board"), text.endswith("\n\nRarer kinds of ends that are not shown: 1.")) == (3, True)
+    low = ends_of([played(Bid(), moves) for moves in ("a1", "b1", "c1", "a2")])
+    assert "Rarer" not in "\n".join(shown_ends(low, 100))
+    assert "\n".join(shown_ends(2 * low, 100)).endswith("not shown: 2.")

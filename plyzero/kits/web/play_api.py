@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from plyzero.check.ends import End, ends_of, first_moves, random_games
+from plyzero.check.ends import MAX_KINDS, End, ends_of, first_moves, random_games
 from plyzero.errors import UserError
 from plyzero.kits.engines.game_record import from_moves
 from plyzero.kits.engines.points import Points
@@ -127,7 +127,7 @@ def describe_ends(game: GameSpec) -> dict[str, object]:
                 `text`, and its `caption`, a list of lines.
     Raises UserError if the rules raise an error.
     """
-    ends = ends_of(random_games(game, ENDS_POSITIONS))
+    ends = ends_of(random_games(game, ENDS_POSITIONS))[:MAX_KINDS]
     return {"firstMoves": list(first_moves(game.start)), "ends": [_describe_end(end) for end in ends]}
 
 
