@@ -26,8 +26,8 @@ from plyzero.rules.user_errors import with_location
 
 MAX_OUTCOMES: Final = 6  # outcomes with different points that make kinds of their own
 MAX_KINDS: Final = 6  # kinds of ends that are shown, the commonest first
-MAX_TALL_KINDS: Final = 3  # the same, if a text has more lines than MAX_LINES
-MAX_LINES: Final = 20
+MAX_TALL_KINDS: Final = 3  # the same, if their texts take more lines than MAX_LINES
+MAX_LINES: Final = 60
 SHOWN_MOVES: Final = 2  # last moves of an example
 GAP: Final = 4  # blanks between two texts side by side
 
@@ -153,13 +153,19 @@ def _numbered(position: Game) -> str:
 def shown_ends(ends: Sequence[End], width: int) -> Iterator[str]:
     """Yield lines of the final position of each end, with its caption below, as many side by side as `width` takes.
 
-    Of many kinds, and of high boards, only the first are shown.
+    Only the first kinds are shown, and fewer if their lines are too many.
     """
-    texts = [str(end.example.positions[-1]).splitlines() for end in ends[:MAX_KINDS]]
-    if max(map(len, texts), default=0) > MAX_LINES:
-        texts = texts[:MAX_TALL_KINDS]
-    blocks = [[*text, *end.caption] for text, end in zip(texts, ends, strict=False)]
-    row: list[list[str]] = []
+    blocks = [[*str(end.example.positions[-1]).splitlines(), *end.caption] for end in ends[:MAX_KINDS]]
+    if len(list(laid_out(blocks, width))) > MAX_LINES:
+        blocks = blocks[:MAX_TALL_KINDS]
+    yield from laid_out(blocks, width)
+    if hidden := len(ends) - len(blocks):
+        yield f"\nRarer kinds of ends that are not shown: {hidden}."
+
+
+def laid_out(blocks: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Yield the lines of texts, as many side by side as `width` takes."""
+    row: list[Sequence[str]] = []
     for block in blocks:
         if row and width_of([*row, block]) > width:
             yield from beside(row)
@@ -167,8 +173,6 @@ def shown_ends(ends: Sequence[End], width: int) -> Iterator[str]:
             row = []
         row.append(block)
     yield from beside(row)
-    if hidden := len(ends) - len(texts):
-        yield f"\nRarer kinds of ends that are not shown: {hidden}."
 
 
 def width_of(blocks: Sequence[Sequence[str]]) -> int:

@@ -108,10 +108,9 @@ def test_boards_are_side_by_side_where_there_is_room_and_never_cut():
 
 
 def test_of_high_boards_and_of_many_kinds_only_the_commonest_are_shown():
-    high = variant(Bid, __str__=lambda self: "\n" * MAX_LINES + "board")
+    high = variant(Bid, __str__=lambda self: "\n" * (MAX_LINES // 4) + "board")  # four take more lines, one by one
     ends = ends_of([played(high(), moves) for moves in ("a1", "b1", "c1", "a2")])
-    text = "\n".join(shown_ends(ends, 100))
-    assert (text.count("board"), text.endswith("\n\nRarer kinds of ends that are not shown: 1.")) == (3, True)
-    low = ends_of([played(Bid(), moves) for moves in ("a1", "b1", "c1", "a2")])
-    assert "Rarer" not in "\n".join(shown_ends(low, 100))
-    assert "\n".join(shown_ends(2 * low, 100)).endswith("not shown: 2.")
+    narrow, wide = ("\n".join(shown_ends(ends, width)) for width in (40, 100))
+    assert (narrow.count("board"), narrow.endswith("\n\nRarer kinds of ends that are not shown: 1.")) == (3, True)
+    assert (wide.count("board"), "Rarer" in wide) == (4, False)
+    assert "\n".join(shown_ends(2 * ends, 200)).endswith("\n\nRarer kinds of ends that are not shown: 2.")
