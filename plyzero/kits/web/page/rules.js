@@ -13,12 +13,11 @@ export function Rules({ text }) {
   return html`<details class="rules" onToggle=${load}>
     <summary>Rules</summary>
     ${text ? html`<p>${text}</p>` : null}
-    ${error ? html`<p class="warning" role="alert">${error}</p>` : null}
     ${found ? html`
       ${found.firstMoves.map((sentence) => html`<p>${sentence}</p>`)}
       <p>Random games end as follows, the commonest ends first, each in its shortest game:</p>
       <div class="ends">${found.ends.map((end) => html`<${End} ...${end} />`)}</div>`
-    : error ? null : html`<p class="dim">Random games are played.</p>`}
+    : error ? html`<p class="warning" role="alert">${error}</p>` : html`<p class="dim">Random games are played.</p>`}
   </details>`;
 }
 
