@@ -10,6 +10,7 @@ sample_laws        the laws that take many positions to test
 violations         the search for a broken law and for few moves that show it; GameLaws for pytest
 point_of_view      whether observations show own and opponent's pieces, or those of player 0 and player 1
 survey             statistics of random games, and what they suggest
+ends               first moves and the kinds of ends of random games, for a person to judge
 state_fields       the fields of a State for what the attributes of a plain game hold
 plain_source       the source of a plain game, and of what it uses
 compiled_skeleton  the compiled form of a plain game, begun

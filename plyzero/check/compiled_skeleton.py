@@ -16,14 +16,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from plyzero.check.ends import random_games
 from plyzero.check.plain_source import PlainSource, literal, own_classes, unfit_for_rules
-from plyzero.check.sampling import RulesFailedError, Sample, extent_of
+from plyzero.check.sampling import POSITIONS
 from plyzero.check.state_fields import Field, assigned_to_copies, attributes_of, encoded, form_of
 from plyzero.errors import UserError
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.compiled_game import RULE_NAMES, CompiledGame
 from plyzero.rules.game import Game
-from plyzero.rules.user_errors import with_location
 
 METHODS: Final = {
     "play": "play",
@@ -281,12 +281,7 @@ def refuse_other_games(original: GameSpec) -> None:
 
 def _positions(original: GameSpec) -> list[Game]:
     """Return the positions of random games."""
-    try:
-        return [position for game in Sample(original.start, extent_of(None)).games for position in game.positions]
-    except RulesFailedError as failed:
-        raise UserError(
-            f"{original.name} cannot be played: {with_location(failed.error)}; plyzero check tests its rules"
-        ) from failed
+    return [position for game in random_games(original, POSITIONS) for position in game.positions]
 
 
 def _field_line(field: Field) -> str:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import keyword
 import re
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from plyzero.check.compiled_skeleton import Skeleton
+from plyzero.check.ends import ends_of, random_games
+from plyzero.check.sampling import POSITIONS
 from plyzero.errors import UserError
 from plyzero.files import write_file
 from plyzero.rules.catalog import GameSpec
+from plyzero.rules.notation import action_names
 
 TEMPLATE = Path(__file__).parent / "template"
 """The directory of the template."""
@@ -24,6 +30,9 @@ REWRITTEN = {"rewritten.py.txt": "{module}.py", "test_rewritten.py.txt": "test_{
 
 COMPILED = {"compiled.py.txt": "{module}.py", "test_compiled.py.txt": "test_{module}.py"}
 """The files for the compiled form of a plain game."""
+
+MAX_KNOWN_MOVES: Final = 200  # moves and rolls of a game that becomes a test
+MAX_WIDTH: Final = 100  # characters of their names in a line
 
 
 def make_project(parent: Path, name: str, original: GameSpec | None = None) -> Path:
@@ -39,7 +48,8 @@ def make_project(parent: Path, name: str, original: GameSpec | None = None) -> P
     numbers = {"num_actions": start.num_actions, "observation_shape": start.observation_shape}
     numbers |= {"max_plies": start.max_plies, "policy_planes": start.policy_planes}
     lines = "\n    ".join(f"{key} = {value}" for key, value in numbers.items())
-    return _write(parent, name, REWRITTEN, {"original_name": original.name, "NUMBERS": lines})
+    texts = {"original_name": original.name, "NUMBERS": lines, "KNOWN_ENDS": known_ends(original)}
+    return _write(parent, name, REWRITTEN, texts)
 
 
 def make_compiled_project(parent: Path, name: str, original: GameSpec) -> tuple[Path, Skeleton]:
@@ -53,7 +63,22 @@ def make_compiled_project(parent: Path, name: str, original: GameSpec) -> tuple[
     skeleton = Skeleton(original, class_name)
     rules = ", ".join(f'"{rule}"' for rule in ("start", *skeleton.rules))
     texts = {"RULENAMES": rules, "module_path": f"{module}.{module}", "original_name": original.name}
+    texts["KNOWN_ENDS"] = known_ends(original)
     return _write(parent, module, COMPILED, texts | skeleton.texts), skeleton
+
+
+def known_ends(game: GameSpec) -> str:
+    """Return the shortest random game of each kind of end as source for a test: the names of its moves, its outcome."""
+    cases = []
+    for end in ends_of(random_games(game, POSITIONS)):
+        outcome, actions = end.example.positions[-1].outcome(), end.example.moves
+        if outcome is None or len(actions) > MAX_KNOWN_MOVES:
+            continue
+        names = " ".join(action_names(game.start, tuple(actions)))
+        lines = textwrap.wrap(names, MAX_WIDTH, drop_whitespace=False, break_on_hyphens=False) or [""]
+        moves = "\n            ".join(json.dumps(line, ensure_ascii=False) for line in lines)
+        cases.append(f"        (  # {', '.join(end.how)}\n            {moves},\n            {outcome},\n        ),")
+    return "\n".join(cases)
 
 
 def names_of(name: str) -> tuple[str, str]:

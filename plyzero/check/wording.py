@@ -33,9 +33,15 @@ def whose_fault(position: Game, law: str) -> str:
 
 def shown_moves(names: Sequence[str], none: str) -> str:
     """Return the names of moves, or the first, the last and their number if they are many; `none` if there are none."""
+    number = f" ({len(names)} moves)" if len(names) > MAX_MOVES else ""
+    return (shortened(names) or none) + number
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return the names of moves, or only the first and the last if they are many."""
     if len(names) <= MAX_MOVES:
-        return " ".join(names) or none
-    return f"{' '.join(names[:SHOWN_MOVES])} ... {' '.join(names[-SHOWN_MOVES:])} ({len(names)} moves)"
+        return " ".join(names)
+    return f"{' '.join(names[:SHOWN_MOVES])} ... {' '.join(names[-SHOWN_MOVES:])}"
 
 
 def names_of(positions: Sequence[Game], moves: Sequence[int]) -> list[str]:

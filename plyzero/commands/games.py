@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -23,6 +22,10 @@ if TYPE_CHECKING:
     from plyzero.check.violations import Violation
     from plyzero.rules.catalog import GameSpec
     from plyzero.rules.game import Game
+    from plyzero.rules.random_game import PlayedGame
+
+MIN_WIDTH: Final = 80  # columns of a terminal for boards side by side, if it has fewer
+PIPED_WIDTH: Final = 100  # columns where the output is no terminal
 
 
 def _list_laws(wanted: bool) -> None:
@@ -139,10 +142,14 @@ def check(
         quick = Settings.model_validate(preset_for("quick", spec.start))
         sizes = describe_sizes(spec.start, quick, workers=usable_cores())
         network = None if found.compiled or sizes else default_network(spec)
+        console = common.make_console(file=output)
+        width = max(MIN_WIDTH, console.width) if console.is_terminal else PIPED_WIDTH
+        judged = "\n".join(what_to_judge(found, sample.games, width))
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
-    later = tuple(sentence for sentence in found.warnings if sentence not in shown)
     notes = [f"note: {law} is not checked: {reason}" for law, reason in spec.start.waived_laws.items()]
-    print("\n".join([*notes, *sentences(replace(found, warnings=later), settings, sizes)]))
+    notes += [f"warning: {sentence}" for sentence in found.warnings if sentence not in shown]
+    print(*(f"{note}\n" for note in notes), sep="", end="\n" if notes else "")
+    print(judged, *sentences(found, settings, sizes), sep="\n")
     if not found.compiled:
         print("\n".join(costs(found.microseconds, network)))
     if not sizes.startswith("warning"):
@@ -167,9 +174,12 @@ def _random_games(number: int) -> str:
     return "1 random game" if number == 1 else f"{number} random games"
 
 
-def sentences(found: Survey, settings: str, sizes: str = "") -> Iterator[str]:
-    """Yield the findings of a survey, the settings that are larger for this game, and a warning about sizes."""
-    yield from (f"warning: {sentence}" for sentence in found.warnings)
+def what_to_judge(found: Survey, played: Sequence[PlayedGame], width: int) -> Iterator[str]:
+    """Yield what shows whether rules without a contradiction are those of the game that is meant: a person knows it."""
+    from plyzero.check.ends import ends_of, first_moves, longest_end, shown_ends
+
+    yield "Is this the game you mean?"
+    yield from first_moves(played[0].positions[0])
     shortest, mean, longest, max_plies = found.plies
     first, drawn, second = found.results
     wins = f"the first player won {first:.0%}, the second {second:.0%}"
@@ -177,12 +187,22 @@ def sentences(found: Survey, settings: str, sizes: str = "") -> Iterator[str]:
     yield f"In {_random_games(found.games)} {wins}; {drawn:.0%} were drawn{cut_off}."
     if found.last_mover is not None:
         yield f"The player who made the last move won {found.last_mover:.0%} of the decided games."
-    yield f"A game took {mean:.1f} plies on average, {shortest} to {longest}; max_plies is {max_plies}."
+    yield (
+        f"A game took {mean:.1f} plies on average, {shortest} to {longest}; max_plies is {max_plies}. "
+        f"The longest: {longest_end(played)}."
+    )
     yield f"A position had {found.branching[0]:.1f} legal moves on average, at most {found.branching[1]}."
     if found.same_mover:
         yield f"The same player moved again after {found.same_mover:.0%} of the moves."
     else:
         yield "The players moved by turns."
+    yield "The games ended as follows, the commonest ends first, each in its shortest game:\n"
+    yield from shown_ends(ends_of(played), width)
+    yield ""
+
+
+def sentences(found: Survey, settings: str, sizes: str = "") -> Iterator[str]:
+    """Yield what helps to train a game: its symmetries, the settings that are larger for it, sizes, and advice."""
     declared, tested = found.symmetries
     are = "symmetry is" if declared == 1 else "symmetries are"
     tested_share = "tested by playing" if tested == declared else f"{tested} of them tested by playing"
@@ -237,7 +257,8 @@ def new(
             root, skeleton = make_compiled_project(Path(), name, spec)
             print("\n".join(begun(root, skeleton, original)), file=output)
         return
-    root = make_project(Path(), name, common.find_game(original) if original else None)
+    with common.data_output():
+        root = make_project(Path(), name, common.find_game(original) if original else None)
     if original:
         print(f"Created {root}. Next: fill in the methods, and compare them with the original: pytest {root}")
         return

@@ -125,9 +125,19 @@ def test_a_game_that_is_filled_in_keeps_the_laws_and_agrees(project: Path):
 def test_its_tests_compare_each_rule_too(project: Path):
     write(project, RACE | {"legal": WRONG["legal"][0]})
     paths = os.pathsep.join(filter(None, sys.path))
-    pytest_of_rules = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "fast", "-k", "agrees_with_the_original"]
+    pytest_of_rules = [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "fast",
+        "-k",
+        "agrees_with_the_original or known_game",
+    ]
     done = python(*pytest_of_rules, code=1, cwd=project, PYTHONPATH=paths, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
-    assert "1 failed, 5 passed" in done.stdout
+    assert "3 failed, 5 passed" in done.stdout
+    assert done.stdout.count("FAILED fast/test_fast.py::test_a_known_game_ends_as_the_original_does") == 2
     assert "test_a_rule_agrees_with_the_original[legal]" in done.stdout
 
 

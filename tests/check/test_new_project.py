@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from plyzero.check.new_project import TEMPLATE, make_project
+from plyzero.check.new_project import MAX_KNOWN_MOVES, TEMPLATE, known_ends, make_project
 from plyzero.errors import UserError
+from plyzero.rules.catalog import load_game
+from plyzero.rules.game import Outcome
+from plyzero.rules.notation import play_named
 from tests.helpers.cli import shown
 
 TIC_TAC_TOE = (TEMPLATE / "tic_tac_toe.py").read_text()
@@ -34,7 +37,7 @@ def test_its_tests_are_green_at_once_and_its_rules_keep_the_laws(tmp_path: Path)
     root = make_project(tmp_path, "my-game")
     done = run_tests(root)
     assert done.returncode == 0, done.stdout
-    assert "29 passed" in done.stdout
+    assert "33 passed" in done.stdout
     assert shown("check", "my_game:MyGame", "--games", "2", cwd=root).startswith("my_game:MyGame v1: 20 laws hold")
 
 
@@ -46,8 +49,22 @@ def test_a_game_that_is_rewritten_has_its_numbers_and_is_compared_with_the_origi
     assert done.returncode == 1
     assert "NotImplementedError" in done.stdout
     rules.write_text(TIC_TAC_TOE.replace("TicTacToe", "Noughts"))
-    done = run_tests(rules.parent, "-k", "agree_with_the_original")
-    assert "1 passed" in done.stdout
+    done = run_tests(rules.parent, "-k", "original")
+    assert "5 passed" in done.stdout  # random games, and games that are known to end in each of four ways
+    rules.write_text(rules.read_text().replace("winner=None", "winner=0"))
+    done = run_tests(rules.parent, "-k", "known")
+    assert "Outcome(winner=0) == Outcome(winner=None)" in done.stdout
+    assert "1 failed, 3 passed" in done.stdout
+
+
+@pytest.mark.parametrize(("name", "count"), [("tests.helpers.dice:PlainRace", 3), ("backgammon", 4)])
+def test_known_ends_are_short_games_with_their_rolls_and_end_as_they_say(name: str, count: int):
+    game = load_game(name)
+    cases = eval(f"[{known_ends(game)}]", {"Outcome": Outcome})
+    assert len(cases) == count
+    for moves, outcome in cases:
+        assert len(moves.split()) <= MAX_KNOWN_MOVES
+        assert play_named(game.start, moves.split())[0][-1].outcome() == outcome
 
 
 def test_its_tests_notice_a_broken_rule(tmp_path: Path):

@@ -174,8 +174,10 @@ def test_ctrl_c_while_something_is_imported_is_one_sentence(
 def test_check_reports_what_a_game_looks_like():
     text = shown("check", "tic-tac-toe", "--games", "8")
     assert "tic-tac-toe v1: 22 laws hold on 8 random games\n" in text
+    assert "\n\nIs this the game you mean?\nFirst moves (9): a1 b1 c1 a2 b2 c2 a3 b3 c3\n" in text
     assert "at most 9" in text
-    assert "max_plies is 9" in text
+    assert "max_plies is 9. The longest: " in text
+    assert "each in its shortest game:\n\n 1 " in text
     assert "7 symmetries are declared, tested by playing." in text
     assert text.endswith("Next: plyzero train tic-tac-toe --run runs/first --minutes 2\n")
 

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from plyzero.errors import UserError, shown
 from plyzero.kits.web.opponents import ANALYSIS, Opponents
 from plyzero.kits.web.play_api import (
+    describe_ends,
     describe_position,
     describe_sgf,
     network_view,
@@ -60,6 +61,7 @@ class GameAnswers:
         self._has_run = has_run
         self._has_home = has_home
         self._warm_up = WarmUp(self._first_search)
+        self._ends: object = None  # what `ends` answers, once it has been asked for
         self._begun = {"": game}  # text of a position that a visitor has set up -> the game that begins there
 
     async def about(self, request: Request) -> Response:
@@ -85,6 +87,16 @@ class GameAnswers:
         at = number_of(request, "at")
         game, moves = await self._asked(request)
         return JSONResponse(await run_in_threadpool(describe_position, game, moves, np.random.default_rng(), at=at))
+
+    async def ends(self, request: Request) -> Response:
+        """Return the first moves and the kinds of ends of random games, which are played once, at the first request."""
+
+        def search(report: Report) -> Event:
+            return {"found": describe_ends(self._game)}
+
+        if self._ends is None:
+            self._ends = (await self._searches.result(search, visitor_of(request)))["found"]
+        return JSONResponse(self._ends)
 
     async def think(self, request: Request) -> Response:
         """Stream a search by `player`."""

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
+from plyzero.check.ends import MAX_KINDS, End, ends_of, first_moves, random_games
 from plyzero.errors import UserError
 from plyzero.kits.engines.game_record import from_moves
 from plyzero.kits.engines.points import Points
@@ -35,6 +36,9 @@ MAX_TEXT: Final = 100_000
 
 EVENT_SECONDS: Final = 0.1
 """Time between two events of a search."""
+
+ENDS_POSITIONS: Final = 1000
+"""Number of positions in random games whose ends are shown: whole games, until they have so many."""
 
 LETTER_PAIRS: Final = (1, 4)
 """`Game.sgf_game` of go and gomoku. Their SGF files name a point by two letters, from the upper left corner on."""
@@ -93,7 +97,7 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
     """
     session = Session(game, 0, *parse_moves(game, text), rng=rng)
     positions = session.positions
-    movers = [None if is_chance(each) else int(each.to_play) for each in positions[:-1]]
+    movers = _movers(positions)
     here = len(movers) if at is None else min(at, len(movers))
     while here < len(movers) and movers[here] is None:
         here += 1
@@ -113,6 +117,30 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
         "legal": [_action(position, board, action) for action in map(int, position.legal_actions())],
         "outcome": None if outcome is None else {"winner": outcome.winner, **score},
     }
+
+
+def describe_ends(game: GameSpec) -> dict[str, object]:
+    """Return what shows whether the rules are those of the game that is meant: its beginning, and how it ends.
+
+    firstMoves: the first rolls and the first moves, as sentences.
+    ends:       the kinds of ends of random games: of the shortest example its `svg`, as in `describe_position`, its
+                `text`, and its `caption`, a list of lines.
+    Raises UserError if the rules raise an error.
+    """
+    ends = ends_of(random_games(game, ENDS_POSITIONS))[:MAX_KINDS]
+    return {"firstMoves": list(first_moves(game.start)), "ends": [_describe_end(end) for end in ends]}
+
+
+def _describe_end(end: End) -> dict[str, object]:
+    positions = end.example.positions
+    board, turn = board_of(positions[-1]), _last_turn(_movers(positions))
+    svg = None if board is None else _render(board, positions, turn)
+    return {"svg": svg, "text": str(positions[-1]), "caption": end.caption}
+
+
+def _movers(positions: Sequence[Game]) -> list[int | None]:
+    """Return the player who moved at each position but the last; None for a roll."""
+    return [None if is_chance(each) else int(each.to_play) for each in positions[:-1]]
 
 
 def _last_turn(movers: Sequence[int | None]) -> list[int]:

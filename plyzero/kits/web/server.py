@@ -33,6 +33,7 @@ def game_routes(game: GameAnswers) -> list[BaseRoute]:
     return [
         Route("/", lambda request: FileResponse(PAGE / "index.html")),
         Route("/api/about", game.about),
+        Route("/api/ends", game.ends),
         Route("/api/position", game.position),
         Route("/api/think", game.think),
         Route("/api/review", game.review_game),

@@ -6,11 +6,18 @@ import pytest
 from plyzero import Bot
 from plyzero.errors import UserError
 from plyzero.kits.web.opponents import Opponents
-from plyzero.kits.web.play_api import MAX_TEXT, describe_position, network_view, search_position, unfinished_position
+from plyzero.kits.web.play_api import (
+    MAX_TEXT,
+    describe_ends,
+    describe_position,
+    network_view,
+    search_position,
+    unfinished_position,
+)
 from plyzero.play.clock import Clock
 from plyzero.play.player import RandomPlayer
 from plyzero.rules.catalog import load_game
-from tests.helpers.toys import Constant, after
+from tests.helpers.toys import Constant, Relay, after
 
 
 def test_the_opponent_under_a_clock_has_less_time_after_each_of_its_moves():
@@ -69,6 +76,16 @@ def test_the_end_of_a_game_is_told_with_its_winner():
     found = described("tic-tac-toe", "a1 b1 a2 b2 a3")
     assert (found["outcome"], found["legal"]) == ({"winner": 0}, [])
     assert described("tic-tac-toe", "a1 b1 c1 b2 a2 c2 b3 a3 c3")["outcome"] == {"winner": None}
+
+
+class Failing(Relay):
+    def play(self, action):
+        raise ValueError("not written yet")
+
+
+def test_ends_of_games_whose_rules_raise_an_error_are_a_sentence():
+    with pytest.raises(UserError, match="test_play_api:Failing cannot be played: ValueError: not written yet"):
+        describe_ends(load_game("tests.kits.web.test_play_api:Failing"))
 
 
 def test_dice_are_rolled_where_chance_moves_and_belong_to_nobody():

@@ -47,6 +47,17 @@ def test_the_server_tells_what_it_serves(address):
     assert ids[-5:] == ["mcts:100", "mcts:1000", "alphabeta:4", "greedy", "random"]
 
 
+def test_the_first_moves_and_the_ends_of_random_games_are_shown(address, monkeypatch):
+    status, found = get(address, "/api/ends")
+    assert (status, found["firstMoves"]) == (200, ["First moves (9): a1 b1 c1 a2 b2 c2 a3 b3 c3"])
+    drawn = [end for end in found["ends"] if end["caption"][0] == "drawn"]
+    assert [(end["svg"].count("stone"), end["svg"].count(" last"), end["text"].count(".")) for end in drawn] == [
+        (9, 1, 0)
+    ]
+    monkeypatch.setattr("plyzero.kits.web.answers.describe_ends", None)
+    assert get(address, "/api/ends") == (200, found)  # the games are played once
+
+
 def test_a_game_without_a_bundled_bot_has_no_network():
     game = load_game("tests.helpers.toys:Relay")
     with serving(make_app(game, Opponents(game))) as found:

@@ -108,8 +108,7 @@ export function BoardView({ position, canMove, drawing, onMove }) {
     ${position.svg ? html`<div ref=${place} onKeyDown=${onKeyDown} onfocusin=${show} onfocusout=${show} onMouseOver=${show}
         onMouseLeave=${show}
         onPointerDown=${({ target }) => { pressed.current = target.closest("[data-cell]"); }} onPointerUp=${onPointerUp}></div>` : html`
-      <pre tabindex="0" role="region" aria-label="Position">${position.text.split("\n").map((line) =>
-        html`<div class=${SENTENCE.test(line) ? "sentence" : ""}>${line || " "}</div>`)}</pre>
+      <${PositionText} text=${position.text} />
       <p class="dim">Give the game render() to click on its board.</p>`}
     ${position.svg && (choices.length || others.length)
       ? html`<div class="row" role="group" aria-label="Further moves">
@@ -117,6 +116,12 @@ export function BoardView({ position, canMove, drawing, onMove }) {
         </div>`
       : null}
   </div>`;
+}
+
+// A position without a board; a sentence in it is wrapped, and wide lines are scrolled.
+export function PositionText({ text }) {
+  return html`<pre tabindex="0" role="region" aria-label="Position">${text.split("\n").map((line) =>
+    html`<div class=${SENTENCE.test(line) ? "sentence" : ""}>${line || " "}</div>`)}</pre>`;
 }
 
 const begins = (move, path) => path.every((cell, i) => move.path[i] === cell);

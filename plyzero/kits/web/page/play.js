@@ -8,6 +8,7 @@ import { Analysis } from "/static/analysis.js";
 import { betterMove, Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
 import { Records, SetUp } from "/static/files.js";
+import { Rules } from "/static/rules.js";
 import { capital, needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
 
 const RETRY_LOSS = 0.1;  // of expected score, from which a move is an inaccuracy
@@ -239,7 +240,7 @@ function Page() {
             <button onClick=${() => newGame(true)}>New game, sides swapped</button>
           </div>
           <${MoveEntry} position=${position} canMove=${canMove} onMove=${choose} />
-          ${about.rules ? html`<details class="rules"><summary>Rules</summary><p>${about.rules}</p></details>` : null}
+          <${Rules} text=${about.rules} />
         </section>
         ${position ? html`<${Review} review=${judged} game=${game} position=${position} why=${why}
           onShow=${show} onFollow=${follow} onDelete=${(line) => go({ lines: game.lines.filter((each) => each !== line) })}
