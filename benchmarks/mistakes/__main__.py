@@ -46,7 +46,15 @@ COMPILED = (
     "tic-tac-toe",
 )
 
-HARMLESS: dict[tuple[str, str, str], str] = {}
+DOTS = "examples.dots_and_boxes:DotsAndBoxes"
+HARMLESS = {
+    (DOTS, "a plane is left out", "plane 1"): "a closed box that is not the opponent's is one's own",
+    (DOTS, "a plane is left out", "plane 2"): "a closed box that is not one's own is the opponent's",
+    (DOTS, "a plane is stale", "plane 1"): "the opponent's boxes and the edges tell one's own",
+    (DOTS, "a plane is stale", "plane 2"): "one's own boxes and the edges tell the opponent's",
+    (DOTS, "a plane is shown twice", "plane 2"): "one's own boxes and the edges tell the opponent's",
+    (DOTS, "planes of the wrong player", "planes 0 and 1"): "edges and boxes lie on different cells",
+}
 """Survivors that are no mistakes, by game, operator and place, each with the reason."""
 
 MOST_OF_SOURCE = 5  # mistakes of an operator in the source of a game

@@ -37,6 +37,9 @@ SOUGHT_SEED: Final = 2  # part of the seed of such a game
 MAX_LOOKED_AT: Final = 8  # moves of which such a game plays the one whose result is rarest
 """The size of a sample."""
 
+ENDS: Final = (("end", None), ("end", 0), ("end", 1))
+"""The results of games among the events that are counted."""
+
 
 class Extent(NamedTuple):
     """The amount of play: whole games until they have the positions, or a number of games.
@@ -217,8 +220,9 @@ def shuffling_move(rng: np.random.Generator, positions: Sequence[Game]) -> int:
 def seeking_move(events: Counter[Hashable], rng: np.random.Generator, positions: Sequence[Game]) -> int:
     """Return the move, of up to MAX_LOOKED_AT, whose result is the rarest so far; `events` counts the results.
 
-    A result is how a game ends, or by how much the number of things on each plane changes. So these games have more
-    captures, promotions, passes and ends of each kind than random ones.
+    A result is by how much the number of things on each plane changes, or how the game ends, which is avoided unless
+    it is the rarest of a win of each player and a draw. So these games have more captures, promotions, passes and
+    unusual ends than random ones.
     """
     position = positions[-1]
     if is_chance(position):
@@ -226,7 +230,13 @@ def seeking_move(events: Counter[Hashable], rng: np.random.Generator, positions:
     before = things(position)
     legal = [int(each) for each in rng.permutation(position.legal_actions())[:MAX_LOOKED_AT]]
     results = {action: event(before, position, position.play_unchecked(action)) for action in legal}
-    chosen = min(legal, key=lambda action: events[results[action]])
+    rarest_end = min(events[end] for end in ENDS)
+
+    def rarity(action: int) -> float:
+        count = events[results[action]]
+        return math.inf if results[action] in ENDS and count > rarest_end else count
+
+    chosen = min(legal, key=rarity)
     events[results[chosen]] += 1
     return chosen
 
@@ -234,7 +244,7 @@ def seeking_move(events: Counter[Hashable], rng: np.random.Generator, positions:
 def event(before: NDArray[np.intp], position: Game, after: Game) -> Hashable:
     """Return what has happened between two positions, in a form that can be counted."""
     if (outcome := after.outcome()) is not None:
-        return outcome.winner, bool(outcome.score)
+        return "end", outcome.winner
     if is_chance(after):
         return "chance"
     return after.to_play == position.to_play, tuple((things(after) - before).tolist())

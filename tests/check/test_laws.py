@@ -4,20 +4,37 @@ A fault is planted in a correct game, and the test says which law has to find it
 words of the message.
 """
 
+import copy
 import functools
 import itertools
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from benchmarks.mistakes.games.onitama import CARDS, Onitama
 from examples.breakthrough import Breakthrough
 from examples.dots_and_boxes import EDGE, DotsAndBoxes
 from plyzero.check import violations
 from plyzero.check.laws import POSITION_LAWS
-from plyzero.check.sampling import Extent, Sample, extent_of, play_game, positions_near, random_move, shuffling_move
+from plyzero.check.sample_laws import same_contents, winner
+from plyzero.check.sampling import (
+    MAX_CHILDREN,
+    Extent,
+    Sample,
+    SamplePosition,
+    extent_of,
+    play_game,
+    play_games,
+    positions_near,
+    random_move,
+    relatives,
+    seeking_move,
+    shuffling_move,
+)
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS
 from plyzero.check.template.tic_tac_toe import TicTacToe as Template
 from plyzero.check.violations import GameLaws, Violation, find_violation, laws_of
@@ -110,6 +127,12 @@ def test_the_class_for_pytest_has_a_test_for_every_law():
 
 
 # --- faults ---
+
+
+def after(position: Game, moves: Sequence[int]) -> Game:
+    for move in moves:
+        position = position.play(move)
+    return position
 
 
 def faulty(name: str, base: type[Game] = TicTacToe, **parts: object) -> type[Game]:
@@ -345,6 +368,57 @@ class SwapsTheStones(ReadsItsText):
     marks = ".ox"
 
 
+class ForgetsTheCount(DotsAndBoxes):
+    """A text that shows the board only: how many edges are left is wrong, which the end of the game reveals."""
+
+    def __init__(self):
+        super().__init__(size=1)
+
+    def from_text(self, text):
+        read = copy.copy(super().from_text(text))
+        read.edges_left += 1
+        return read
+
+
+class StandsStill(DotsAndBoxes):
+    """The first edge can be drawn again and again."""
+
+    def symmetries(self):
+        return ()
+
+    def legal_actions(self):
+        return sorted({0, *super().legal_actions()}) if self.edges_left else []
+
+    def play(self, action):
+        return copy.copy(self) if self.board[self.edges[action]] else super().play(action)
+
+
+class HidesCards(Onitama):
+    """The cards of the opponent and in the middle are not shown: two moves with different cards look alike."""
+
+    def observe(self):
+        planes = super().observe()
+        planes[4 + len(CARDS) : -1] = 0
+        return planes
+
+
+class HidesTheLimit(zoo.Shuffle):
+    """A game of men that go to and fro is drawn after twenty plies, which are not shown."""
+
+    max_plies = 20
+
+    def is_third(self):
+        return len(self.past) == self.max_plies
+
+    def observe(self):
+        planes = super().observe()
+        planes[1:] = 0
+        return planes
+
+    def key(self):
+        return self.to_play, self.men, len(self.past)
+
+
 class HalfAPoint(CompiledTicTacToe):
     def outcome(s):
         return 0.5 if s["plies"] == 3 else ONGOING
@@ -397,6 +471,10 @@ FAULTS = [
     (HalfAPoint, "compiled_as_written", None, "outcome returns 0.5, expected the integer ONGOING, DRAW, 0 or 1"),
     (Forgets, "play_makes_a_new_position", None, "changed"),
     (SwapsTheStones, "texts_are_read", 1, r"^from_text\(str\(position\)\) is another position: "),
+    (ForgetsTheCount, "texts_are_read", None, r"is another position, after the move \w\d: .*outcome"),
+    (StandsStill, "moves_change_something", 2, "Either it should not be legal, or play"),
+    (HidesCards, "equal_observations_equal_futures", None, r"after the move \w\d\w\d:\w+|only the first has the legal"),
+    (HidesTheLimit, "observations_show_the_limit", None, "max_plies ends the game sooner after one of them"),
     (Overflows, "compiled_as_written", 3, r"plain Python \(first\) and compiled \(second\): observe\(\) differs"),
 ]
 
@@ -533,6 +611,28 @@ def test_users_of_a_game_of_another_toolkit_are_not_told_to_change_it():
 def test_games_that_move_to_and_fro_repeat_themselves_more_often(choose, repeated):
     games = [play_game(zoo.Shuffle(), functools.partial(choose, np.random.default_rng(n))) for n in range(40)]
     assert sum(game.positions[-1].is_third() for game in games) == repeated
+
+
+def test_games_that_look_for_rare_events_have_ends_that_random_games_do_not_have():
+    drawn = []
+    for choose in (random_move, functools.partial(seeking_move, Counter())):
+        games = play_games(ConnectFour(), choose, Extent(games=60), [0])
+        drawn.append(sum(winner(game.positions[-1]) is None for game in games))
+    assert drawn == [0, 4]
+
+
+def test_children_and_grandchildren_are_compared_with_those_of_the_same_parent():
+    game = play_game(Template(), functools.partial(random_move, np.random.default_rng(0)))
+    found = relatives([game], 1)
+    assert {len(each.moves) for each in found} == {1, 2}
+    assert sum(len(each.moves) == 1 for each in found) == MAX_CHILDREN - 3  # 9 actions, evenly spaced
+    assert all(after(Template(), each.moves).board == each.position.board for each in found)
+
+
+def test_positions_with_the_same_contents_are_one_position():
+    one, other = (SamplePosition(moves, after(Template(), moves)) for moves in ((0, 1, 2), (2, 1, 0)))
+    assert same_contents(one, other)
+    assert not same_contents(one, SamplePosition((0, 2, 1), after(Template(), (0, 2, 1))))
 
 
 ASKED: Counter[str] = Counter()

@@ -146,6 +146,50 @@ def test_unusual_results_are_warnings_although_no_law_forbids_them():
     assert "all 30 random games were drawn" in suspected(drawn)
 
 
+@pytest.mark.parametrize(
+    ("board", "words"),
+    [
+        (lambda self: 0 * DotsAndBoxes.final_board(self), "final_board() is 0 everywhere"),
+        (lambda self: -DotsAndBoxes.final_board(self), "favours the winner: is +1 for the player to_play"),
+        (lambda self: DotsAndBoxes.final_board(self), ""),
+    ],
+)
+def test_final_boards_that_are_empty_or_against_the_winner_are_warnings(board, words):
+    text = suspected(variant(DotsAndBoxes, final_board=board))
+    assert words in text
+    assert ("final_board" in text) == bool(words)
+
+
+def test_a_square_that_a_final_board_leaves_out_is_a_warning():
+    def without_corner(self):
+        board = Othello.final_board(self)
+        board[0, 0, 0] = 0
+        return board
+
+    assert "always 0 at 1 of 36 places, such as plane 0, row 0, column 0," in suspected(
+        functools.partial(variant(Othello, final_board=without_corner), size=6)
+    )
+
+
+def test_decided_games_that_one_player_wins_are_a_warning_also_beside_draws():
+    text = suspected(with_winner(TicTacToe, lambda winner: 0), games=100)
+    assert re.search(r"all \d\d decided random games were won by player 0: is outcome\(\) right\?", text)
+
+
+class LabelsOneMoveWrong(ConnectFour):
+    """The seventh move is labelled as one of the other player, who seems to move twice; the planes are right."""
+
+    @property
+    def to_play(self):
+        return super().to_play ^ (np.count_nonzero(self.record["board"]) % 7 == 6)
+
+
+def test_planes_that_change_places_where_the_same_player_moves_again_are_a_warning():
+    wrong = "planes 0 and 1 of observe() change places after each move, also where to_play says"
+    assert wrong in suspected(LabelsOneMoveWrong)
+    assert wrong not in suspected(ConnectFour) + suspected(DotsAndBoxes)
+
+
 WinnerIsTheLoser = with_winner(TicTacToe, lambda winner: 1 - winner)  # a wrong sign
 
 
