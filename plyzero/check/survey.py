@@ -18,7 +18,7 @@ from plyzero.check.sample_laws import winner
 from plyzero.check.sampling import Sample, extent_of
 from plyzero.rules.board import glyph
 from plyzero.rules.compiled_game import CompiledGame
-from plyzero.rules.game import Game, board_of
+from plyzero.rules.game import Game, Outcome, board_of
 from plyzero.rules.random_game import PlayedGame
 
 MIN_DECIDED_GAMES: Final = 20  # games, at least, that must have the same result for a conclusion
@@ -126,7 +126,7 @@ def warnings_of_results(played: Sequence[PlayedGame]) -> Iterator[str]:
 
 
 def warnings_of_final_boards(played: Sequence[PlayedGame]) -> Iterator[str]:
-    """Yield a sentence if final_board() is empty, is against the winner, or leaves out few squares."""
+    """Yield a sentence if final_board() is empty, against the winner, leaves out few squares, or does not decide."""
     ends = [game.positions[-1] for game in played if winner(game.positions[-1]) is not None]
     if len(ends) < MIN_DECIDED_GAMES or not ends[0].final_planes:
         return
@@ -134,7 +134,8 @@ def warnings_of_final_boards(played: Sequence[PlayedGame]) -> Iterator[str]:
     if not boards.any():
         yield f"final_board() is 0 everywhere at the end of all {len(ends)} decided random games"
         return
-    sums = [float(board.sum()) * end.outcome().value(end.to_play) for board, end in zip(boards, ends, strict=True)]  # type: ignore[union-attr]
+    outcomes = [end.outcome() or Outcome(None) for end in ends]
+    sums = [float(board.sum()) * of.value(end.to_play) for board, of, end in zip(boards, outcomes, ends, strict=True)]
     of_winner = [each > 0 for each in sums if each]
     if of_winner and np.mean(of_winner) < MIN_FOR_WINNER:
         yield (
@@ -147,6 +148,16 @@ def warnings_of_final_boards(played: Sequence[PlayedGame]) -> Iterator[str]:
         yield (
             f"final_board() is always 0 at {same.sum()} of {same.size} places, such as plane {plane}, row {row}, "
             f"column {column}, and not at the others: does it leave out a square?"
+        )
+    results = defaultdict(set)
+    for board, outcome, end in zip(boards, outcomes, ends, strict=True):
+        seen_by_0 = -board if end.to_play else board
+        results[(seen_by_0 + 0.0).tobytes()].add(outcome)
+    if different := next((found for found in results.values() if len(found) > 1), None):
+        one, other = sorted(different, key=repr)[:2]
+        yield (
+            f"the same final_board() stands at the end of games with different results, {one} and {other}: it leaves "
+            "out something that decides, or outcome() is wrong"
         )
 
 

@@ -171,6 +171,17 @@ def test_a_square_that_a_final_board_leaves_out_is_a_warning():
     )
 
 
+def test_final_boards_that_do_not_decide_are_a_warning():
+    def without_centre(self):
+        board = DotsAndBoxes.final_board(self)
+        board[0, 3, 3] = 0
+        return board
+
+    words = "the same final_board() stands at the end of games with different results, Outcome(winner="
+    assert words in suspected(variant(DotsAndBoxes, final_board=without_centre), games=100)
+    assert words not in suspected(DotsAndBoxes, games=100)
+
+
 def test_decided_games_that_one_player_wins_are_a_warning_also_beside_draws():
     text = suspected(with_winner(TicTacToe, lambda winner: 0), games=100)
     assert re.search(r"all \d\d decided random games were won by player 0: is outcome\(\) right\?", text)
