@@ -5,13 +5,15 @@ Traces of compiled games run as plain Python, so that an error shows its line.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, cast
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
 
 import numpy as np
 
 from plyzero.check.laws import (
-    Answers,
     GameTrace,
     Law,
     LawBrokenError,
@@ -22,13 +24,25 @@ from plyzero.check.laws import (
     register,
     rule_answers,
 )
+from plyzero.check.two_forms import (
+    NAMES,
+    declared_differences,
+    encoding_differences,
+    label_of,
+    not_compared,
+    rule_differences,
+)
 from plyzero.check.wording import name_of
-from plyzero.rules.chance import chances_of, move_name, possible_moves
+from plyzero.errors import UserError
+from plyzero.rules.chance import possible_moves
 from plyzero.rules.compiled_game import CompiledGame
-from plyzero.rules.game import Game, Outcome
+from plyzero.rules.game import Game
 
 MAX_INTERPRETED: Final = 8
 """Largest number of legal actions that a law plays at one position in plain Python, which is slow."""
+
+ENCODED: Final = "encoded_as_the_other"
+"""The name of the law about what a network sees."""
 
 COMPILED_LAWS: Final[list[Law]] = []
 """The laws of a compiled game, checked at every position: `state_has_all` if it is a ForeignGame, else all others."""
@@ -93,52 +107,68 @@ def state_has_all(trace: GameTrace) -> None:
 def agreement_with(make: Callable[[], Game]) -> Law:
     """Return the law that a game agrees, move for move, with the game whose initial position `make` returns.
 
-    Moves are the same if their names are, ignoring case. The players to move, the names of the legal moves, the chances
-    and the results must agree; and where both games have as many actions and observations of one shape, the numbers of
-    the actions and the observations as well.
+    Moves are the same if their names are, ignoring case. The players to move, the legal moves, the chances and the
+    results must be the same.
     """
+    unlike = parts_not_compared(make)
 
     def agrees(trace: GameTrace) -> None:
-        other = followed(trace, make)
-        in_detail = form(trace.position) == form(other)
-        one, two = (answers(each, in_detail=in_detail) for each in (trace.position, other))
-        if not (trace.position.max_score and other.max_score):  # one of them counts no points
-            for each in (one, two):
-                outcome = cast(Outcome | None, each["outcome()"])
-                each["outcome()"] = outcome and Outcome(outcome.winner)
-        expect_equal(one, two, "this game (first) and the other one (second) disagree")
+        by_number = NAMES in unlike(trace.make)
+        with _noting_whose():
+            other = followed(trace, make, by_number=by_number)
+            found = next(rule_differences(trace.position, other, plies=trace.plies, by_number=by_number), "")
+        compared = "; moves are compared by their numbers, since they have other names" if by_number else ""
+        expect(not found, f"{found}{compared}")
 
-    return Law("agrees_with_the_other", "Both games agree move for move.", agrees)
+    return Law("agrees_with_the_other", "Both games have the same rules, move for move.", agrees)
 
 
-def followed(trace: GameTrace, make: Callable[[], Game]) -> Game:
-    """Return the position that the other game reaches with moves of the same names."""
+def encoding_agreement_with(make: Callable[[], Game]) -> Law:
+    """Return the law that a network sees the same of a game as of the one whose initial position `make` returns.
+
+    The numbers of the actions, the observations, the final boards, the symmetries and what the games declare must be
+    the same, so that models and recorded games of one suit the other. Where one is of another toolkit, the parts that
+    plyzero.check.two_forms.not_compared names may differ.
+    """
+    unlike = parts_not_compared(make)
+
+    def agrees(trace: GameTrace) -> None:
+        parts = unlike(trace.make)
+        with _noting_whose():
+            other = followed(trace, make, by_number=NAMES in parts)
+            declared = () if trace.moves else declared_differences(trace.position, other)
+            found = next(itertools.chain(declared, encoding_differences(trace.position, other, parts)), "")
+        expect(not found, f"{found}; if it differs on purpose, use --skip {ENCODED}")
+
+    return Law(ENCODED, "Both games are encoded alike: what one is trained on suits the other.", agrees)
+
+
+def parts_not_compared(make: Callable[[], Game]) -> Callable[[Callable[[], Game]], dict[str, str]]:
+    """Return `not_compared` as a function of what makes the first game; `make` makes the other one."""
+    return functools.lru_cache(maxsize=1)(lambda make_this: not_compared(make_this(), make()))
+
+
+def followed(trace: GameTrace, make: Callable[[], Game], *, by_number: bool) -> Game:
+    """Return the position that the other game reaches with the same moves, by their names or their numbers."""
     positions = trace.replicas["against"]
     if not positions:
         positions.append(make())
     for position, move in list(zip(trace.positions, trace.moves, strict=False))[len(positions) - 1 :]:
-        name, other = move_name(position, move).lower(), positions[-1]
-        same = [each for each in possible_moves(other) if move_name(other, each).lower() == name]
+        label, other = label_of(position, move, by_number=by_number), positions[-1]
+        same = [each for each in possible_moves(other) if label_of(other, each, by_number=by_number) == label]
         if len(same) != 1:
-            raise LawBrokenError(f"the other game has {len(same)} moves called {name!r}")
+            raise LawBrokenError(f"the other game has {len(same)} moves called {label!r}")
         positions.append(other.play_unchecked(same[0]))
     return positions[-1]
 
 
-def form(position: Game) -> tuple[int, tuple[int, ...]]:
-    """Return the number of actions and the shape of the observations."""
-    return position.num_actions, tuple(position.observation_shape)
-
-
-def answers(position: Game, *, in_detail: bool) -> Answers:
-    """Return what two implementations must agree on, by name; not their keys and what people see, which may differ."""
-    found = {name: answer for name, answer in rule_answers(position).items() if name not in ("key()", "final_board()")}
-    names = {move: move_name(position, move).lower() for move in possible_moves(position)}
-    if in_detail:
-        return found | {"names": tuple(names.values())}
-    chances = chances_of(position)
-    numbered = ("legal_actions()", "observe()", "chances()")
-    return {name: answer for name, answer in found.items() if name not in numbered} | {
-        "names": tuple(sorted(names.values())),
-        "chances": {names[move]: float(chances[move]) for move in names} if len(chances) else {},
-    }
+@contextmanager
+def _noting_whose() -> Iterator[None]:
+    """Add a note to an error of the rules: those of the first game have answered without one."""
+    try:
+        yield
+    except (LawBrokenError, UserError):
+        raise
+    except (Exception, SystemExit) as error:
+        error.add_note("the rules of the other game raise this")
+        raise
