@@ -113,8 +113,8 @@ def agreement_with(make: Callable[[], Game]) -> Law:
     unlike = parts_not_compared(make)
 
     def agrees(trace: GameTrace) -> None:
-        by_number = NAMES in unlike(trace.make)
         with _noting_whose():
+            by_number = NAMES in unlike(trace.make)
             other = followed(trace, make, by_number=by_number)
             found = next(rule_differences(trace.position, other, plies=trace.plies, by_number=by_number), "")
         compared = "; moves are compared by their numbers, since they have other names" if by_number else ""
@@ -133,8 +133,8 @@ def encoding_agreement_with(make: Callable[[], Game]) -> Law:
     unlike = parts_not_compared(make)
 
     def agrees(trace: GameTrace) -> None:
-        parts = unlike(trace.make)
         with _noting_whose():
+            parts = unlike(trace.make)
             other = followed(trace, make, by_number=NAMES in parts)
             declared = () if trace.moves else declared_differences(trace.position, other)
             found = next(itertools.chain(declared, encoding_differences(trace.position, other, parts)), "")
