@@ -175,7 +175,7 @@ def _rule_by_rule(start: Game, other: GameSpec, games: int | None) -> Comparison
 
 def _not_compared(start: Game, other: GameSpec) -> str:
     """Return a line with the parts of two games that cannot be compared, and the reasons; "" if there are none."""
-    from plyzero.check.two_forms import not_compared
+    from plyzero.check.agreement import not_compared
 
     parts = [f"{part} ({reason})" for part, reason in not_compared(start, other.start).items()]
     return f"not compared with {other.name}: {'; '.join(parts)}\n" if parts else ""

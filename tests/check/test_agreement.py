@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from plyzero.check.agreement import agreement_with, encoding_agreement_with
+from plyzero.check.agreement import agreement_with, encoding_agreement_with, not_compared
 from plyzero.check.template.tic_tac_toe import TicTacToe
-from plyzero.check.two_forms import not_compared
 from plyzero.check.violations import ALL_LAWS, Violation, find_violation
 from plyzero.games.othello import Othello
 from plyzero.games.tic_tac_toe import TicTacToe as CompiledTicTacToe
