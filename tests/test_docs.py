@@ -96,7 +96,7 @@ def test_the_game_of_the_readme_has_20_lines():
     ("arguments", "expected"),
     [
         ("check nim:Nim", "nim:Nim v1: 20 laws hold"),
-        ("check fast_nim:FastNim --against nim:Nim", "fast_nim:FastNim v1: 23 laws hold"),
+        ("check fast_nim:FastNim --against nim:Nim", "fast_nim:FastNim v1: 24 laws hold"),
         ("check race:Race", "race:Race v1: 21 laws hold"),
         ("match pairs:Pairs greedy --game tic-tac-toe", "4 different games"),
         ("match corners:Corners(depth=2) alphabeta:2 --game othello(size=6)", "4 different games"),

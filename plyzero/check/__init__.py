@@ -4,7 +4,7 @@ wording            words for what a law has found
 laws               the laws that hold at every position of a game
 final_board_laws   the law of final_board
 symmetry_laws      the laws of symmetries
-agreement          the laws that compiled and plain rules agree, and two implementations of a game
+agreement          the laws that compiled and plain rules agree, and two forms of a game
 sampling           positions and games on which laws about many positions are tested
 sample_laws        the laws that take many positions to test
 violations         the search for a broken law and for few moves that show it; GameLaws for pytest

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.check.laws import Answers, GameTrace, Law, LawBrokenError, expect, register, rule_answers
-from plyzero.check.wording import name_of, names_of, shown_moves
+from plyzero.check.wording import first_difference, name_of, names_of, shown_moves
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
 
@@ -101,15 +101,9 @@ def disagreements(here: Answers, reached: Game, symmetry: Symmetry) -> Iterator[
         np.frombuffer(cast(bytes, each["observe()"]), np.float32).reshape(reached.observation_shape)
         for each in (here, there)
     )
-    planes = planes.ravel()[symmetry.planes].reshape(other.shape)
-    wrong = np.argwhere(planes != other)
-    if len(wrong):
-        place = tuple(wrong[0])
-        plane, row, column = (int(number) for number in place)
-        yield (
-            f"observe() differs in {len(wrong)} of {other.size} numbers, first in plane {plane}, row {row}, column "
-            f"{column}: the image has {planes[place]:g}, the position there {other[place]:g}"
-        )
+    image_of_planes = planes.ravel()[symmetry.planes].reshape(other.shape)
+    if found := first_difference(image_of_planes, other, ("the image has", "the position there")):
+        yield f"observe() {found}"
 
 
 def described(position: Game, number: int, symmetry: Symmetry) -> str:

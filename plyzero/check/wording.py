@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from plyzero.rules.chance import move_name
 from plyzero.rules.game import Game
 
@@ -79,3 +82,24 @@ def listed(actions: Sequence[object]) -> str:
     """Return the first MAX_LISTED of `actions`, and how many more there are."""
     more = f" and {len(actions) - MAX_LISTED} more" if len(actions) > MAX_LISTED else ""
     return f"{actions[:MAX_LISTED]}{more}"
+
+
+def some_of(names: Sequence[str]) -> str:
+    """Return the first MAX_LISTED of `names`, and how many more there are; "none" if there are none."""
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return " ".join(names[:MAX_LISTED]) + more if names else "none"
+
+
+def first_difference(one: NDArray[np.float32], other: NDArray[np.float32], have: tuple[str, str]) -> str:
+    """Return in how many numbers two arrays, `[planes, rows, columns]`, differ, and where first; "" if they are equal.
+
+    have: the subject and verb for each of them: `("the image has", "the position there has")`.
+    """
+    wrong = np.argwhere(~np.isclose(one, other, rtol=1e-6, atol=1e-7))
+    if not len(wrong):
+        return ""
+    plane, row, column = place = tuple(wrong[0].tolist())
+    return (
+        f"differs in {len(wrong)} of {other.size} numbers, first in plane {plane}, row {row}, column {column}: "
+        f"{have[0]} {one[place]:g}, {have[1]} {other[place]:g}"
+    )

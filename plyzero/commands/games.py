@@ -44,7 +44,9 @@ def check(
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(metavar="GAME", help="A second implementation of the same rules to compare with, move for move."),
+        typer.Option(
+            metavar="GAME", help="A second form of the game, to be compared with in everything, move for move."
+        ),
     ] = None,
     skip: Annotated[
         list[str] | None,
@@ -58,7 +60,7 @@ def check(
     ] = False,
 ) -> None:
     """Test whether the rules of GAME are consistent, by playing random games, and print statistics."""
-    from plyzero.check.agreement import agreement_with
+    from plyzero.check.agreement import agreement_with, encoding_agreement_with
     from plyzero.check.sampling import Sample, extent_of
     from plyzero.check.survey import survey, warnings_of_results
     from plyzero.check.violations import PLAYING, RULES_ANSWER, find_violation, laws_of
@@ -71,7 +73,7 @@ def check(
 
     spec = common.find_game(game)
     other = common.find_game(against) if against else None
-    extra_laws = [agreement_with(lambda: other.start)] if other else []
+    extra_laws = [agreement_with(lambda: other.start), encoding_agreement_with(lambda: other.start)] if other else []
     all_laws = [*laws_of(spec.start), *extra_laws]
     names = [law.name for law in all_laws]
     # The first of these was a law of version 0.2 and is now a warning.
@@ -135,7 +137,8 @@ def check(
         without = f", skipped: {', '.join(skipped)}" if skipped else ""
         count = played.get(PLAYING, len(sample.games))
         held = f"{len(names) - len(skipped)} laws hold on {_random_games(count)}{without}"
-        print(f"{spec.identity}: {held}\n", file=output, flush=True)
+        apart = _not_compared(spec.start, other) if other else ""
+        print(f"{spec.identity}: {held}\n{apart}", file=output, flush=True)
         show("measuring")
         found = survey(spec.start, sample=sample)
         required = unmet_requirements("quick", spec.start)
@@ -168,6 +171,14 @@ def _rule_by_rule(start: Game, other: GameSpec, games: int | None) -> Comparison
         return compare_rules(start, other.start, games=games)
     except RulesFailedError as failed:
         raise FailedError(f"{other.name} cannot be played: {with_location(failed.error)}") from failed
+
+
+def _not_compared(start: Game, other: GameSpec) -> str:
+    """Return a line with the parts of two games that cannot be compared, and the reasons; "" if there are none."""
+    from plyzero.check.agreement import not_compared
+
+    parts = [f"{part} ({reason})" for part, reason in not_compared(start, other.start).items()]
+    return f"not compared with {other.name}: {'; '.join(parts)}\n" if parts else ""
 
 
 def _random_games(number: int) -> str:

@@ -278,15 +278,14 @@ def reachable_observations(game: GameSpec, *, first_game: int = 0) -> NDArray[np
     """
     key = (game.identity, first_game, *game.start.observation_shape)
     if key not in _OBSERVATIONS:
-        positions = [first_decision(game.start)]
-        try:
+        observed = [np.asarray(first_decision(game.start).observe(), np.float32)]
+        positions = []
+        with suppress(Exception):
             for number in range(first_game, first_game + NUM_GAMES):
                 random = random_game(game.start, np.random.default_rng(number))
                 played = [random.positions[i] for i in random.decisions[: random.plies]]
                 positions += played[:: max(1, len(played) * NUM_GAMES // NUM_TESTS)]
-        except Exception:
-            del positions[1:]
-        observed = [np.asarray(position.observe(), np.float32) for position in positions[:NUM_TESTS]]
+            observed += [np.asarray(position.observe(), np.float32) for position in positions[: NUM_TESTS - 1]]
         _OBSERVATIONS[key] = np.stack([each for each in observed if is_evaluable(each)] or observed[:1])
     return _OBSERVATIONS[key]
 

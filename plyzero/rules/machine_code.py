@@ -92,7 +92,7 @@ def keep_rule(dispatcher: Internal, rule: Function, *more: object) -> Internal:
     """
     _forget_other_caches(rule, set())
     with suppress(UnknownContentError):
-        return keep(dispatcher, "rule", (describe(rule), more, "errors with lines"))
+        return keep(dispatcher, "rule", (describe(rule), more, "errors and divisions with lines"))
     return dispatcher
 
 
@@ -221,7 +221,9 @@ def _noting_line(lower: Function) -> Function:
 
     @functools.wraps(lower)
     def noting(lowering: Internal, instruction: Internal) -> None:
-        lowering.context.line = instruction.loc, lowering.func_ir.func_id.func_name
+        of_division = lowering.context.error_model.call_conv.context  # another one: this was copied from it
+        for context in (lowering.context, of_division):
+            context.line = instruction.loc, lowering.func_ir.func_id.func_name
         lower(lowering, instruction)
 
     return noting

@@ -49,7 +49,7 @@ def is_toolkit(file: str) -> bool:
 
 
 def with_location(error: BaseException) -> str:
-    """Return the type and message of an error in a user's code as one line, with the file and line that raised it.
+    """Return the type and message of an error in a user's code as one line, with its file, line and function.
 
     A line of the toolkit is never named, because it would not help the user.
     """
@@ -61,4 +61,6 @@ def with_location(error: BaseException) -> str:
     candidates = [*reversed(own_frames(error)), *below_toolkit]
     if not candidates:
         return message
-    return f"{message} ({Path(candidates[0].filename).name}, line {candidates[0].lineno})"
+    place = candidates[0]
+    function = "" if place.name.startswith("<") else f", in {place.name}"  # not <module>
+    return f"{message} ({Path(place.filename).name}, line {place.lineno}{function})"

@@ -205,7 +205,15 @@ def test_check_may_leave_a_law_out_and_compare_two_forms():
     text = shown("check", "tic-tac-toe", "--games", "4", "--skip", "games_end")
     assert "tic-tac-toe v1: 21 laws hold on 4 random games, skipped: games_end\n" in text
     text = shown("check", "tic-tac-toe", "--games", "4", "--against", "plyzero.check.template.tic_tac_toe:TicTacToe")
-    assert "tic-tac-toe v1: 23 laws hold on 4 random games\n" in text
+    assert "tic-tac-toe v1: 24 laws hold on 4 random games\n" in text
+    assert "not compared" not in text
+
+
+@pytest.mark.usefixtures("costs_unknown")
+def test_check_says_what_it_cannot_compare_with_a_form_of_another_toolkit():
+    other = "azg:tests.helpers.azg_games:Noughts"
+    text = shown("check", "tic-tac-toe", "--games", "4", "--against", other)
+    assert f"not compared with {other}: numbers of the actions (num_actions is 9 and 10); " in text
 
 
 @pytest.mark.usefixtures("costs_unknown")

@@ -276,14 +276,18 @@ def _placed(argument: str, root: Path, places: Path) -> str:
 @pytest.mark.parametrize(
     ("command", "game", "cause"),
     [
-        ("play", "wrong_rules:Raises", "RuntimeError: two lines (wrong_rules.py, line 9)"),
+        ("play", "wrong_rules:Raises", "RuntimeError: two lines (wrong_rules.py, line 9, in play)"),
         ("play", "wrong_rules:Nothing", "AttributeError: 'NoneType' object"),
         ("play", "wrong_rules:NoOutcome", "AttributeError: 'int' object"),
-        ("play", "wrong_rules:NoBoard", "RuntimeError: no board (wrong_rules.py, line 15)"),
-        ("match random random --game", "wrong_rules:Raises", "RuntimeError: two lines (wrong_rules.py, line 9)"),
+        ("play", "wrong_rules:NoBoard", "RuntimeError: no board (wrong_rules.py, line 15, in __str__)"),
+        (
+            "match random random --game",
+            "wrong_rules:Raises",
+            "RuntimeError: two lines (wrong_rules.py, line 9, in play)",
+        ),
         ("match random random --game", "wrong_rules:Nothing", "AttributeError: 'NoneType' object"),
         *(
-            (f"match {player} random --game", f"{module}:Fails", f"{error} ({module}.py, line 8)")
+            (f"match {player} random --game", f"{module}:Fails", f"{error} ({module}.py, line 8, in play)")
             for player in ("random", "mcts:4")
             for module, error in (
                 ("opens", "FileNotFoundError: [Errno 2] No such file or directory: '/no/such/book'"),

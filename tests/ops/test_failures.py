@@ -35,6 +35,11 @@ def weight(number):
     return table[number]
 
 
+@kernel
+def share(number):
+    return 6 // (3 - number)
+
+
 class Weighs(CompiledGame):
     """A rule looks up what is not in a table, in a function that it calls."""
 
@@ -55,19 +60,37 @@ class Weighs(CompiledGame):
         planes[0, 0, 0] = s["number"]
 
 
-def search_positions():
-    bot = Bot.pure_mcts(load_game("tests.ops.test_failures:Weighs"), np.random.default_rng(0), simulations=20)
+class Shares(Weighs):
+    """A rule divides by zero, in a function that it calls."""
+
+    def play(s, action):
+        s["number"] = share(action)
+        s["to_play"] = 1 - s["to_play"]
+
+
+def search_positions(game: str) -> None:
+    bot = Bot.pure_mcts(load_game(f"tests.ops.test_failures:{game}"), np.random.default_rng(0), simulations=20)
     bot.search([bot.game.start])
 
 
-@pytest.mark.parametrize("fails", [lambda: Weighs().play(3), search_positions])
-def test_an_error_in_a_compiled_rule_names_file_and_line(fails):
-    with pytest.raises(IndexError) as caught:
-        fails()
-    line = weight.py_func.__code__.co_firstlineno + 3
-    assert traceback.extract_tb(caught.tb)[-1].name == "weight"
-    assert with_location(caught.value) == f"IndexError: tuple index out of range (test_failures.py, line {line})"
-    assert f"line {line} (weight)" in describe_error(caught.value, load_game("tests.ops.test_failures:Weighs"))
+@pytest.mark.parametrize("is_searched", [False, True])
+@pytest.mark.parametrize(
+    ("game", "function", "message"),
+    [
+        (Weighs, weight, "IndexError: tuple index out of range"),
+        (Shares, share, "ZeroDivisionError: integer division by zero"),
+    ],
+)
+def test_an_error_in_a_compiled_rule_names_file_line_and_function(game, function, message: str, *, is_searched: bool):
+    name = function.py_func.__name__
+    with pytest.raises((IndexError, ZeroDivisionError)) as caught:
+        search_positions(game.__name__) if is_searched else game().play(3)
+    code = function.py_func.__code__
+    line = max(number for *_, number in code.co_lines() if number)
+    assert traceback.extract_tb(caught.tb)[-1].name == name
+    assert with_location(caught.value) == f"{message} (test_failures.py, line {line}, in {name})"
+    found = describe_error(caught.value, load_game(f"tests.ops.test_failures:{game.__name__}"))
+    assert f"line {line} ({name})" in found
 
 
 @pytest.mark.parametrize("fails", [partial(grid, [[9]]), partial(load_game, "-:-")])

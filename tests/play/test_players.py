@@ -270,7 +270,7 @@ def test_a_package_makes_players_for_its_prefix_with_the_limits_of_the_command()
     ("name", "sentence"),
     [
         ("hello:wrong", "^cannot use hello:wrong: expected hello:N, got hello:wrong$"),
-        ("hello:0", r"^cannot use hello:0: ZeroDivisionError: .*\(test_players.py, line \d+\)$"),
+        ("hello:0", r"^cannot use hello:0: ZeroDivisionError: .*\(test_players.py, line \d+, in \w+\)$"),
         ("absent:1", "^player absent cannot be used: importing no_such_package failed with ModuleNotFoundError"),
         ("broken:1", "^cannot use broken:1: TypeError"),
         ("nobody", r"mcts:1000, bot, absent:\.\.\., broken:\.\.\., duck:\.\.\., hello:\.\.\., a run directory"),

@@ -386,5 +386,5 @@ def test_rules_that_show_infinite_numbers_are_blamed_and_not_the_model(
 
 @pytest.mark.parametrize("first", [0, 100])
 def test_rules_that_fail_again_and_again_end_the_worker_with_one_sentence(first):
-    with pytest.raises(UserError, match=r"OSError: gone \(test_worker.py, line \d+\); plyzero check .*Watched"):
+    with pytest.raises(UserError, match=r"OSError: gone \(test_worker.py, line \d+, in \w+\); plyzero check .*Watched"):
         played(failing_rules("play", OSError("gone"), range(first, 10**6)), 1000, **FOUR_AT_A_TIME)

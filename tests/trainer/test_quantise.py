@@ -14,7 +14,7 @@ from plyzero.network.model_loader import ModelWatch, load_newest
 from plyzero.network.onnx_network import Network, reachable_observations, run_on_cpu
 from plyzero.ops.verify import find_faults
 from plyzero.play import bundled_bots
-from plyzero.rules.catalog import load_game
+from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run import models
 from plyzero.run.directory import Run
 from plyzero.run.events import read_lines
@@ -28,6 +28,7 @@ from plyzero.trainer.retention import Retention
 from tests.helpers.clock import Clock
 from tests.helpers.learning import training
 from tests.helpers.runs import play_segment, small_run
+from tests.helpers.toys import Branching, variant
 
 BOT = (Path(bundled_bots.__file__).parent / "bots" / "connect-four.onnx").read_bytes()
 CONNECT_FOUR = load_game("connect-four")
@@ -75,6 +76,17 @@ def test_the_trunk_and_the_first_convolution_of_each_head_have_8_bits():
     graph = onnx.load_from_string(int8).graph
     value = {node.op_type for node in graph.node if node.name.startswith("/network/value.") and ".0/" not in node.name}
     assert value <= {"Relu", "Flatten", "Gemm", "Softmax"}  # in 32 bits
+
+
+@pytest.mark.parametrize("rule", ["observe", "play"])
+def test_where_rules_fail_later_only_the_initial_position_tests_a_model(rule: str):
+    def fails(position: Branching, *action: int) -> object:
+        if position.moves:
+            raise ValueError("a rule fails")
+        return getattr(Branching, f"{rule}_unchecked" if action else rule)(position, *action)
+
+    game = GameSpec(f"fails_in_{rule}", variant(Branching, **{rule: fails})())
+    assert np.array_equal(reachable_observations(game), np.zeros((1, 6, 3, 1)))
 
 
 @pytest.mark.parametrize("value_head", ["dense", "pooled"])

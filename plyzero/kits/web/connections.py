@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from plyzero.errors import UserError, shown
+from plyzero.rules.user_errors import with_location
 from plyzero.volume_errors import explain
 
 MAX_ADDRESS: Final = 1 << 19
@@ -94,7 +95,7 @@ def guarded(routes: Sequence[BaseRoute], allowed_hosts: Collection[str]) -> Star
     return Starlette(
         routes=routes,
         middleware=[Middleware(Guard, allowed_hosts=frozenset(allowed_hosts))],
-        exception_handlers={UserError: _as_sentence, OSError: _as_sentence, HTTPException: _as_sentence},
+        exception_handlers=dict.fromkeys((UserError, OSError, HTTPException, Exception), _as_sentence),
     )
 
 
@@ -154,4 +155,7 @@ async def _as_sentence(request: Request, error: Exception) -> Response:
         return JSONResponse({"error": f"{request.url.path}: {error.detail}"}, error.status_code)
     if isinstance(error, OSError):
         return JSONResponse({"error": f"the volume cannot be used at the moment: {explain(error)}"}, 503)
-    return JSONResponse({"error": str(error)}, 400)
+    if isinstance(error, UserError):
+        return JSONResponse({"error": str(error)}, 400)
+    # The rules have failed. The log has the traceback, and Guard is not passed on this way.
+    return JSONResponse({"error": f"this cannot be answered: {with_location(error)}"}, 500, HEADERS)

@@ -12,6 +12,7 @@ from contextlib import aclosing, suppress
 from typing import Final
 
 from plyzero.errors import UserError
+from plyzero.rules.user_errors import with_location
 
 MAX_SECONDS: Final = 120.0
 """Longest time that a search may take, in seconds."""
@@ -129,4 +130,4 @@ def _run(search: Callable[[Report], Event], report: Report) -> None:
             raise
         except (Exception, SystemExit) as error:
             log.exception("a search has failed")
-            report({"done": True, "error": f"the search has failed: {type(error).__name__}: {error}"})
+            report({"done": True, "error": f"the search has failed: {with_location(error)}"})

@@ -239,7 +239,9 @@ def test_players_are_named_by_what_cannot_change(tmp_path: Path, monkeypatch: py
     assert player.play(Pair(*sorted((of_run, level)), 0))[:3] == player.play(Pair(*sorted((of_run, level)), 0))[:3]
     with (
         Processes(1, TIC_TAC_TOE, found, models=ladder.directory / "models", seed=0, opening_plies=1) as processes,
-        pytest.raises(pair_player.PlayError, match=r"be played: RuntimeError: a mistake \(my_player.py, line 1\)"),
+        pytest.raises(
+            pair_player.PlayError, match=r"be played: RuntimeError: a mistake \(my_player.py, line 1, in evaluate\)"
+        ),
     ):
         list(processes.play([Pair(*sorted(("random", own)), 0)]))
 

@@ -22,10 +22,11 @@ from plyzero.kits.web.opponents import Opponents
 from plyzero.kits.web.pages import PAGE
 from plyzero.kits.web.server import make_app
 from plyzero.play.agents import Agent
-from plyzero.rules.catalog import load_game
+from plyzero.rules.catalog import GameSpec, load_game
 from tests.helpers.learning import add_model
 from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until
+from tests.helpers.toys import Branching, variant
 from tests.helpers.web import events, get, serving, wait_until_ready
 
 
@@ -76,6 +77,23 @@ def test_a_game_begins_at_the_position_that_a_visitor_has_set_up():
         wrong, long = (get(found, "/api/position", start=text) for text in ("nothing", "x" * 4001))
     assert wrong[1]["error"].startswith("cannot begin at the position in the text: expected a board")
     assert long[1]["error"] == "expected a position of at most 4000 characters, got 4001"
+
+
+def test_rules_that_fail_are_named_with_their_line_where_a_position_or_a_search_is_asked_for():
+    def fails(self):
+        if self.moves == (0, 1):
+            raise ValueError("no moves")
+        return Branching.legal_actions(self)
+
+    game = GameSpec("fails:Fails", variant(Branching, legal_actions=fails)())
+    line = fails.__code__.co_firstlineno + 2
+    with serving(make_app(game, Opponents(game))) as found:
+        status, answer = get(found, "/api/position", moves="0 1")
+        assert get(found, "/api/position", moves="0 2")[0] == 200
+        searched = events(found, "/api/think", moves="0", player="mcts:100")[-1]
+    assert status == 500
+    assert answer["error"] == f"this cannot be answered: ValueError: no moves (test_server.py, line {line}, in fails)"
+    assert searched["error"] == f"the search has failed: ValueError: no moves (test_server.py, line {line}, in fails)"
 
 
 def test_the_moves_to_a_position_are_found_in_a_search_once(monkeypatch):
