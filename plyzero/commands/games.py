@@ -61,6 +61,7 @@ def check(
 ) -> None:
     """Test whether the rules of GAME are consistent, by playing random games, and print statistics."""
     from plyzero.check.agreement import agreement_with, encoding_agreement_with
+    from plyzero.check.rule_by_rule import RIGHT, UNWRITTEN
     from plyzero.check.sampling import Sample, extent_of
     from plyzero.check.survey import survey, warnings_of_results
     from plyzero.check.violations import PLAYING, RULES_ANSWER, find_violation, laws_of
@@ -111,14 +112,19 @@ def check(
             guarded = Sample(checked, extent_of(games))
             return not find(sample=guarded) and bool(survey(checked, sample=guarded))
 
-        def show_rules() -> None:
-            if other and (compared := _rule_by_rule(spec.start, other, games)):
-                print(compared, file=output, flush=True)
+        def show_rules() -> list[str]:
+            """Print the comparison rule by rule, if there is one; return the rules that are wrong."""
+            compared = _rule_by_rule(spec.start, other, games) if other else None
+            if compared is None:
+                return []
+            print(compared, file=output, flush=True)
+            return [rule for rule, state in compared.rules.items() if state not in (RIGHT, UNWRITTEN)]
 
         if other and isinstance(spec.start, CompiledGame) and (missing := unwritten_rules(spec.start.rule_functions)):
             show("comparing the rules")
-            show_rules()
-            raise FailedError(f"{spec.name} does not pass: not written yet: {', '.join(missing)}")
+            wrong = show_rules()
+            first_wrong = f"wrong: {', '.join(wrong)}; " if wrong else ""
+            raise FailedError(f"{spec.name} does not pass: {first_wrong}not written yet: {', '.join(missing)}")
         broken = None
         try:
             if not isinstance(spec.start, ForeignGame) or not spec.start.tried(is_clean):
@@ -136,7 +142,8 @@ def check(
             raise FailedError(f"{spec.name} does not pass; the shortest example found is above{fault}")
         without = f", skipped: {', '.join(skipped)}" if skipped else ""
         count = played.get(PLAYING, len(sample.games))
-        held = f"{len(names) - len(skipped)} laws hold on {_random_games(count)}{without}"
+        agrees = f", and it agrees with {other.name}" if other else ""
+        held = f"{len(names) - len(skipped)} laws hold on {_random_games(count)}{without}{agrees}"
         apart = _not_compared(spec.start, other) if other else ""
         print(f"{spec.identity}: {held}\n{apart}", file=output, flush=True)
         show("measuring")
