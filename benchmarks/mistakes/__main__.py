@@ -14,6 +14,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
@@ -46,16 +47,18 @@ COMPILED = (
     "tic-tac-toe",
 )
 
-DOTS = "examples.dots_and_boxes:DotsAndBoxes"
-HARMLESS = {
-    (DOTS, "a plane is left out", "plane 1"): "a closed box that is not the opponent's is one's own",
-    (DOTS, "a plane is left out", "plane 2"): "a closed box that is not one's own is the opponent's",
-    (DOTS, "a plane is stale", "plane 1"): "the opponent's boxes and the edges tell one's own",
-    (DOTS, "a plane is stale", "plane 2"): "one's own boxes and the edges tell the opponent's",
-    (DOTS, "a plane is shown twice", "plane 2"): "one's own boxes and the edges tell the opponent's",
-    (DOTS, "planes of the wrong player", "planes 0 and 1"): "edges and boxes lie on different cells",
-}
-"""Survivors that are no mistakes, by game, operator and place, each with the reason."""
+HARMLESS = (
+    ("*DotsAndBoxes", "a plane is left out", "plane [12]", "the edges and the other plane tell whose a box is"),
+    ("*DotsAndBoxes", "a plane is stale", "plane [12]", "the edges and the other plane tell whose a box is"),
+    ("*DotsAndBoxes", "a plane is shown twice", "plane 2", "the edges and one's own boxes tell the opponent's"),
+    ("*DotsAndBoxes", "*", "observe, line *", "the edges and the other plane tell whose a box is"),
+    ("*Onitama", "a counter is not shown", "plane [4-9]", "a card that is nowhere else is there"),
+    ("*Onitama", "a counter is not shown", "plane 1[0-8]", "a card that is nowhere else is there"),
+    ("*Onitama", "a plane is stale", "plane [4-9]", "a card that is nowhere else is there"),
+    ("*Onitama", "a plane is stale", "plane 1[0-8]", "a card that is nowhere else is there"),
+    ("*Race", "*", "observe, line 5*np.arange(21) == *", "all squares but the right one are as good as this one"),
+)
+"""Survivors that are no mistakes: patterns of the game, the operator and the place, and the reason."""
 
 MOST_OF_SOURCE = 5  # mistakes of an operator in the source of a game
 
@@ -117,13 +120,19 @@ def identity(trial: Trial) -> tuple[str, str, str]:
 
 def is_survivor(trial: Trial) -> bool:
     """Return whether a mistake that makes parts contradict one another was not found, although it changes something."""
-    return trial.contradicts and not trial.found_by and trial.changes != "nothing" and identity(trial) not in HARMLESS
+    return trial.contradicts and not trial.found_by and trial.changes != "nothing" and not is_harmless(trial)
+
+
+def is_harmless(trial: Trial) -> bool:
+    """Return whether a mistake that was not found is none, for a reason that is in HARMLESS."""
+    patterns = [each[:3] for each in HARMLESS]
+    return not trial.found_by and any(all(map(fnmatch, identity(trial), each)) for each in patterns)
 
 
 def report(trials: Sequence[Trial]) -> Iterator[str]:
     """Yield the tables: by operator, by law, the seconds, and the survivors."""
     same = [each for each in trials if not each.found_by and each.changes == "nothing"]
-    harmless = [each for each in trials if not each.found_by and identity(each) in HARMLESS]
+    harmless = [each for each in trials if is_harmless(each) and each not in same]
     yield f"{len(trials)} mistakes; {len(same)} of them change nothing in 2,000 random games, {len(harmless)} no harm"
     counted = [each for each in trials if each not in same and each not in harmless]
     for contradicts, title in ((True, "parts that contradict one another"), (False, "another game, right in itself")):

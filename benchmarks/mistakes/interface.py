@@ -59,17 +59,30 @@ def in_observations(start: Game, positions: Sequence[Game]) -> Found:
         factor = 2 if start.observation_dtype in (bool, np.bool_) else 1e6
         scaled = changed_plane(plane, lambda old, position, factor=factor: factor * old)
         yield "a plane is beyond its range", f"plane {plane}", {"observe": scaled}
-    for plane in spread(counters, 2):
+    for plane in spread([plane for plane in counters if len(np.unique(observed[:, plane])) > 2], 2):
         most = float(np.abs(observed[:, plane]).max())
         cut = changed_plane(plane, lambda old, position, most=most: np.minimum(old, most / 2))
         yield "a counter stops half-way", f"plane {plane}", {"observe": cut}
     boards = [plane for plane in changing if plane not in counters]
+    for one, other in itertools.combinations(boards, 2):
+        if are_own_and_opponents(positions, one, other):
+            wrong = swapped_for_player_1(one, other)
+            yield "planes of the wrong player", f"planes {one} and {other}", {"observe": wrong}
     for one, other in spread([*itertools.pairwise(boards)], 3):
-        yield "planes of the wrong player", f"planes {one} and {other}", {"observe": swapped_for_player_1(one, other)}
         twice = changed_plane(one, lambda old, position, other=other: numbers(position.inner)[other])
         yield "a plane is shown twice", f"plane {other}", {"observe": twice}
     planes, rows, columns = start.observation_shape
     yield "the wrong shape", "one plane more", {"observation_shape": (planes + 1, rows, columns)}
+
+
+def are_own_and_opponents(positions: Sequence[Game], one: int, other: int) -> bool:
+    """Return whether two planes change places when the other player looks at the position."""
+    seen = [(numbers(each), numbers(turned)) for each in positions if (turned := seen_by_other(each)) is not None]
+    pairs = ((here, there, there[:, ::-1, ::-1]) for here, there in seen)
+    return bool(seen) and all(
+        np.array_equal(here[one], view[other]) or np.array_equal(here[one], turned[other])
+        for here, view, turned in pairs
+    )
 
 
 def changed_plane(plane: int, change: Callable[[NDArray[Any], Planted], NDArray[Any]]) -> Callable[[Planted], Any]:
@@ -292,6 +305,11 @@ def in_chances(start: Game) -> Found:
     yield kind, "one is left out", chances(lambda found: np.where(np.arange(len(found)) == 0, 0, found))
     yield kind, "negative", chances(lambda found: -found)
     yield "a name twice", "rolls", {"roll_name": lambda self, roll: "six"}
+
+
+def first_letter(self: Planted, action: int) -> str:
+    """Return the first letter of the name of an action."""
+    return self.inner.action_name(action)[:1]
 
 
 def in_names(start: Game) -> Found:

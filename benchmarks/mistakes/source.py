@@ -6,7 +6,7 @@ import ast
 import copy
 import inspect
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, cast
 
 from benchmarks.mistakes.planted import Make, Mistake, spread
@@ -28,17 +28,22 @@ PARTS = ("observe", "key", "from_text", "final_board", "symmetries", "chances")
 NOT_RULES = ("render", "__str__", "action_name", "roll_name", "parse_action", "__init__")
 """Methods in which a mistake is another name, another picture or another size of the game, or stops it at once."""
 
+SHARED = "a shared board"
+FORGOTTEN = "a counter or the player is forgotten"
+"""Mistakes in play() that contradict the other methods."""
+
 Edit = Callable[[ast.AST], None]
 
 
 def source_mistakes(make: Make, most: int) -> Iterator[Mistake]:
     """Yield the mistakes of all operators in the source of a game, `most` of each operator at most."""
     cls = type(make())
+    counters = {name for name, value in vars(make()).items() if type(value) is int} | {"to_play"}
     tree = ast.parse(inspect.getsource(cast(types.ModuleType, inspect.getmodule(cls))))
     found: dict[tuple[str, bool], list[tuple[str, int, Edit]]] = {}
     for number, (method, node) in enumerate(nodes(tree, cls.__name__)):
-        for operator, edit in edits(method, node):
-            contradicts = method in PARTS or operator in ("a shared board", "a counter or the player is forgotten")
+        for operator, edit in edits(method, node, counters):
+            contradicts = method in PARTS or operator in (SHARED, FORGOTTEN)
             where = f"{method}, line {getattr(node, 'lineno', 0)}: {ast.unparse(node)[:60]}"
             found.setdefault((operator, contradicts), []).append((where, number, edit))
     for (operator, contradicts), places in found.items():
@@ -58,8 +63,11 @@ def nodes(tree: ast.Module, name: str) -> Iterator[tuple[str, ast.AST]]:
                 yield from ((method.name, node) for node in ast.walk(method))
 
 
-def edits(method: str, node: ast.AST) -> Iterator[tuple[str, Edit]]:
-    """Yield the operators that apply to a node, and how each changes it in place."""
+def edits(method: str, node: ast.AST, counters: Collection[str]) -> Iterator[tuple[str, Edit]]:
+    """Yield the operators that apply to a node, and how each changes it in place.
+
+    counters: the attributes that are the player to move or a number.
+    """
     if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS:
         yield "a test is off by one or turned", lambda each: _set_operator(each.ops, COMPARISONS)
     if isinstance(node, ast.BoolOp):
@@ -71,12 +79,12 @@ def edits(method: str, node: ast.AST) -> Iterator[tuple[str, Edit]]:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
         yield "an edge is forgotten", _shorter_range
     if method == "play" and isinstance(node, ast.Call) and _copied(node) is not None:
-        yield "a shared board", _without_copy
+        yield SHARED, _without_copy
     if method == "play" and isinstance(node, ast.Assign | ast.AugAssign):
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        if isinstance(target, ast.Attribute):
-            yield "a counter or the player is forgotten", _forget
-        elif isinstance(target, ast.Subscript):
+        if isinstance(target, ast.Attribute) and target.attr in counters:
+            yield FORGOTTEN, _forget
+        elif isinstance(target, ast.Attribute | ast.Subscript):
             yield "a change of the board is forgotten", _forget
 
 

@@ -36,6 +36,10 @@ PLAIN_GAMES: Final = 16
 """Games that a worker plays at once where rules are in plain Python. They take most of the time, so that a larger batch
 for the network gains a tenth at most, and the more games there are, the older is the network that began them."""
 
+PLAIN_SIMULATIONS: Final = {"simulations": 32, "fast_simulations": 8}
+"""Settings of self-play with the preset quick where rules are in plain Python: half the simulations make twice the
+positions, from which a network learns more in the first minutes (benchmarks/strength/SWEEPS.md)."""
+
 PREFIX: Final = "PLYZERO_"
 """Prefix of the environment variables that are settings."""
 
@@ -179,7 +183,10 @@ def preset_for(name: str, start: Game) -> Layer:
         preset.setdefault("search", {})["all_rolls"] = True
         preset.setdefault("trainer", {})["luck_adjustment"] = True
     if not start.is_compiled:
-        preset.setdefault("selfplay", {}).setdefault("parallel_games", PLAIN_GAMES)
+        selfplay = preset.setdefault("selfplay", {})
+        selfplay.setdefault("parallel_games", PLAIN_GAMES)
+        if name == "quick":
+            selfplay.update(PLAIN_SIMULATIONS)
     for required in unmet_requirements(name, start):
         preset.setdefault(required.section, {})[required.key] = required.minimum
     return preset

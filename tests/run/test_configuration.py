@@ -162,7 +162,9 @@ def test_a_preset_grows_with_the_board_the_choice_and_the_length_of_a_game():
     assert enlarged("othello(size=6)") == {"network.points": True}
     assert enlarged("pig(goal=50)") == {"search.all_rolls": True, "trainer.luck_adjustment": True}
     assert enlarged("gomoku(size=7)") == {"network.value_head": "pooled"}
-    plain = {"selfplay.parallel_games": 16}
+    plain = {"selfplay.parallel_games": 16, "selfplay.simulations": 32, "selfplay.fast_simulations": 8}
+    hour = flat(preset_for("standard", load_game(f"{__name__}:Broken").start)) - flat(PRESETS["standard"])
+    assert hour == {("selfplay.parallel_games", 16)}
     assert enlarged("tests.helpers.toys:Wide") == {"selfplay.simulations": 128}
     assert enlarged(f"{__name__}:Wall") == plain | {"network.blocks": 5, "trainer.window_positions": 75_000}
     assert enlarged(f"{__name__}:Broken") == plain
