@@ -2,6 +2,7 @@
 
 python -m benchmarks.mistakes --write build/mistakes.jsonl --jobs 2
 python -m benchmarks.mistakes --read build/mistakes.jsonl          the tables again
+python -m benchmarks.mistakes --correct                            what check says of correct games, and its CPU seconds
 
 A mistake either makes the parts of a game contradict one another, which a law can find, or makes another game that is
 right in itself, which `check --against` and a person can find.
@@ -11,6 +12,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -60,6 +64,15 @@ HARMLESS = (
 )
 """Survivors that are no mistakes: patterns of the game, the operator and the place, and the reason."""
 
+CORRECT = (
+    *PLAIN,
+    *("backgammon", "breakthrough", "connect-four", "go", "gomoku", "hex", "othello", "pig", "tic-tac-toe"),
+    *("go(size=5)", "gomoku(size=7)", "hex(size=5)", "othello(size=6)"),
+)
+"""Games about which a warning is wrong."""
+
+_used: list[float] = []  # CPU seconds of the processes so far
+
 MOST_OF_SOURCE = 5  # mistakes of an operator in the source of a game
 
 
@@ -72,7 +85,12 @@ def main() -> None:
     parser.add_argument("--read", type=Path, help="print the tables of such a file")
     parser.add_argument("--again", type=Path, help="only the survivors of such a file")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--correct", nargs="*", metavar="GAME", help="check correct games instead; a warning is wrong")
     given = parser.parse_args()
+    if given.correct is not None:
+        for game in given.correct or CORRECT:
+            print(check_correct(game), flush=True)
+        return
     if given.read:
         print("\n".join(report(read(given.read))))
         return
@@ -85,6 +103,20 @@ def main() -> None:
             with given.write.open("a") as file:
                 file.write(json.dumps(asdict(trial)) + "\n")
     print("\n".join(report(trials)))
+
+
+def check_correct(game: str) -> str:
+    """Return a line with the CPU seconds of `plyzero check` of a correct game, and what it reports as wrong."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "plyzero", "check", game], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        output, errors = process.communicate()
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = usage.ru_utime + usage.ru_stime - sum(_used)
+    _used.append(seconds)
+    reported = [line for line in output.splitlines() if line.startswith(("warning:", "broken law"))]
+    failed = errors.splitlines()[-1:] if process.returncode else []
+    return f"{seconds:6.1f} s  {game}: {' | '.join([*reported, *failed]) or 'nothing'}"
 
 
 def planted(

@@ -30,7 +30,7 @@ def final_boards_in_form(trace: GameTrace) -> None:
     expect(bool((np.abs(board) <= 1).all()), "final_board() has numbers that are not from -1 to 1")
     other = seen_by_other(position)
     if other is not None:
-        message = "final_board() is not negated where the other player is to move: signs change, and squares stay"
+        message = "if to_play is the other player, final_board() should have all signs turned, and nothing else changed"
         expect(np.array_equal(np.asarray(other.final_board(), np.float32), -board), message)
 
 

@@ -43,8 +43,11 @@ def symmetries_are_a_group(trace: GameTrace) -> None:
         group[each] = name
     for (planes_1, moved_1), (planes_2, moved_2) in itertools.product(group, repeat=2):
         both = (tuple(planes_1[i] for i in planes_2), tuple(moved_2[a] for a in moved_1))
+        one, other = group[planes_1, moved_1], group[planes_2, moved_2]
         expect(
-            both in group, f"{group[planes_1, moved_1]}, followed by {group[planes_2, moved_2]}, is not in symmetries()"
+            both in group,
+            f"{one}, followed by {'itself' if one == other else other}, is a symmetry that symmetries() does not have: "
+            "add it, or correct what is there",
         )
 
 

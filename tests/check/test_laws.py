@@ -440,7 +440,7 @@ FAULTS = [
     (ChangesTheGrandparent, "earlier_positions_stay", None, "an earlier position of the game has changed"),
     (OutcomeAsNumber, "answers_in_form", 5, r"outcome\(\) is 1, expected None or an Outcome"),
     (ActionsStay, "symmetries_agree_with_the_rules", 1, f"{QUARTER_TURN}.*differs in 2 of 18 .* in plane \\d, row \\d"),
-    (HalfAGroup, "symmetries_are_a_group", 0, r"\[0\] \(a quarter turn, .* a1 to a3\), followed by .* is not in"),
+    (HalfAGroup, "symmetries_are_a_group", 0, r"\[0\] \(a quarter turn, .* a1 to a3\), followed by .* add it"),
     (NoPermutation, "symmetries_are_a_group", 0, r"planes of symmetries\(\)\[0\] are not a permutation .* 0 to 17"),
     (OneSided, "both_players_move", None, r"player 1 is not to move .* does play\(\) pass the turn"),
     (WinnerAsFloat, "answers_in_form", 5, r"the winner in outcome\(\) is 0.0, expected 0 or 1, as an integer"),

@@ -99,7 +99,7 @@ def test_a_score_must_be_equal_under_symmetries():
         (lambda self: np.ones((1, 1, 2)), "final_board() has shape (1, 1, 2), expected (1, 1, 1)"),
         (lambda self: np.full((1, 1, 1), 1.5), "final_board() has numbers that are not from -1 to 1"),
         (lambda self: np.full((1, 1, 1), np.nan), "final_board() has numbers that are not from -1 to 1"),
-        (lambda self: np.ones((1, 1, 1)), "final_board() is not negated where the other player is to move"),
+        (lambda self: np.ones((1, 1, 1)), "if to_play is the other player, final_board() should have"),
     ],
 )
 @pytest.mark.parametrize("base", [Harvest, CompiledHarvest])
