@@ -62,9 +62,9 @@ def check(
     """Test whether the rules of GAME are consistent, by playing random games, and print statistics."""
     from plyzero.check.agreement import agreement_with, encoding_agreement_with
     from plyzero.check.rule_by_rule import RIGHT, UNWRITTEN
-    from plyzero.check.sampling import Sample, extent_of
+    from plyzero.check.sampling import POSITIONS, Sample, extent_of
     from plyzero.check.survey import survey, warnings_of_results
-    from plyzero.check.violations import PLAYING, RULES_ANSWER, find_violation, laws_of
+    from plyzero.check.violations import RULES_ANSWER, find_violation, laws_of
     from plyzero.check.wording import whose_fault
     from plyzero.machine import usable_cores
     from plyzero.ops.sizes import describe_sizes
@@ -84,12 +84,10 @@ def check(
             raise UserError(f"{name} cannot be skipped: rules that raise an error cannot be checked")
         if name not in names:
             raise UserError(f"unknown law {name!r}; the laws are {', '.join(names)}")
-    played: dict[str, int] = {}
     sample = Sample(spec.start, extent_of(games))
     with common.show_progress("compiling or trying the rules") as show, common.data_output() as output:
 
         def on_progress(doing: str, number: int) -> None:
-            played[doing] = number
             show(f"checking {len(names) - len(skipped)} laws: {doing}, game {number}")
 
         first: list[Violation] = []
@@ -141,9 +139,9 @@ def check(
             fault = whose_fault(spec.start, broken.law.name)
             raise FailedError(f"{spec.name} does not pass; the shortest example found is above{fault}")
         without = f", skipped: {', '.join(skipped)}" if skipped else ""
-        count = played.get(PLAYING, len(sample.games))
+        extent = f"{POSITIONS:,} positions of random games" if games is None else _random_games(games)
         agrees = f", and it agrees with {other.name}" if other else ""
-        held = f"{len(names) - len(skipped)} laws hold on {_random_games(count)}{without}{agrees}"
+        held = f"{len(names) - len(skipped)} laws hold on {extent}{without}{agrees}"
         apart = _not_compared(spec.start, other) if other else ""
         print(f"{spec.identity}: {held}\n{apart}", file=output, flush=True)
         show("measuring")
