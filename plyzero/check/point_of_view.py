@@ -18,6 +18,9 @@ from plyzero.rules.random_game import PlayedGame
 MAX_PASSES: Final = 300  # moves that are compared, at most
 MIN_PASSES: Final = 10  # moves of each player, at least, for a conclusion
 MIN_LEANING: Final = 0.5  # least share of a plane's growth by the moves of the player whose pieces it shows
+MIN_RIGHT: Final = 0.25  # least share of all moves at which two planes change places or stay as they should
+MIN_WRONG: Final = 0.05  # least number of moves at which planes change places wrongly, as a share of those
+MAX_PLANES: Final = 16  # planes of which pairs are tried
 SHOWN_PLY: Final = 5  # approximate ply of the two positions that a warning shows
 
 Array = NDArray[np.float32]
@@ -66,31 +69,52 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
     return ""
 
 
-def sides_change_too_often(played: Sequence[PlayedGame]) -> str:
-    """Return a warning if own and the opponent's planes change places though the same player moves again; else "".
+def sides_change_wrongly(played: Sequence[PlayedGame]) -> str:
+    """Return a warning if two planes change places where the same player moves again, or stay where the turn passes.
 
-    They are two planes that change places when the turn passes.
+    They are two planes that mostly change places when the turn passes, as own and the opponent's pieces do.
     """
     passes, repeats = turn_passes(played), turn_passes(played, repeated=True)
-    if len(passes) < MIN_PASSES or len(repeats) < MIN_PASSES:
+    if len(passes) < MIN_PASSES or passes[0].before[0].size == 1:  # numbers are equal by chance
         return ""
-    for one, other in itertools.combinations(range(passes[0].before.shape[0]), 2):
-        if change_places(passes, one, other) and change_places(repeats, one, other):
+    for one, other in itertools.combinations(range(min(MAX_PLANES, len(passes[0].before))), 2):
+        swap, stay = changes(passes, one, other)
+        swap_again, stay_again = changes(repeats, one, other) if repeats else (np.zeros(0), np.zeros(0))
+        right = np.concatenate([2 * swap <= stay, 2 * stay_again <= swap_again]) & (
+            np.concatenate([stay, swap_again]) > 0
+        )
+        wrong = np.concatenate([2 * stay <= swap, 2 * swap_again <= stay_again]) & (
+            np.concatenate([swap, stay_again]) > 0
+        )
+        least_right = max(wrong.sum(), MIN_RIGHT * len(right))
+        if wrong.sum() >= max(MIN_PASSES, MIN_WRONG * right.sum()) and right.sum() >= least_right:
+            example = [move for move, is_wrong in zip([*passes, *repeats], wrong, strict=True) if is_wrong]
             return (
-                f"planes {one} and {other} of observe() change places after each move, also where to_play says that "
-                f"the same player moves again: to_play or observe() is wrong. {_example(repeats)}"
+                f"planes {one} and {other} of observe() change places when the turn passes, but at {wrong.sum()} of "
+                f"{len(wrong)} moves it is otherwise: to_play or observe() is wrong there. {_example(example)}"
             )
     return ""
 
 
-def change_places(moves: Sequence[Pass], one: int, other: int) -> bool:
-    """Return whether two planes are much nearer to each other than to themselves before `moves`, maybe turned."""
+def changes(moves: Sequence[Pass], one: int, other: int) -> tuple[Array, Array]:
+    """Return in how many numbers two planes differ after each move, `[N]`, if they change places and if they stay.
+
+    If they change places, the board may be turned around or reflected, in the same way at all moves.
+    """
     before, after = (np.array([getattr(each, name) for each in moves]) for name in ("before", "after"))
-    stay, swap = (
-        turned_distance(after[:, one], before[:, first]) + turned_distance(after[:, other], before[:, second])
-        for first, second in ((one, other), (other, one))
-    )
-    return swap <= stay / 2 and swap < stay
+    stay = different(after[:, one], before[:, one]) + different(after[:, other], before[:, other])
+    swaps = [
+        different(after[:, one], before[:, other, ::rows, ::columns])
+        + different(after[:, other], before[:, one, ::rows, ::columns])
+        for rows in (1, -1)
+        for columns in (1, -1)
+    ]
+    return min(swaps, key=lambda each: float(each.sum())), stay
+
+
+def different(one: Array, other: Array) -> Array:
+    """Return in how many numbers each of a stack of planes `[N, H, W]` differs from another one, `[N]`."""
+    return (one != other).sum(axis=(1, 2))
 
 
 def turn_passes(played: Sequence[PlayedGame], *, repeated: bool = False) -> Sequence[Pass]:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from plyzero.check.laws import evenly_spaced, symmetries_of_start
-from plyzero.check.point_of_view import absolute_view, sides_change_too_often
+from plyzero.check.point_of_view import absolute_view, sides_change_wrongly
 from plyzero.check.sample_laws import winner
 from plyzero.check.sampling import Sample, extent_of
 from plyzero.rules.board import glyph
@@ -172,7 +172,7 @@ def warnings(sample: Sample) -> Iterator[str]:
             "Self-play stops such games and does not learn from their result"
         )
         yield found if start.is_adapted else found + OWN_LIMIT
-    if view := absolute_view(played) or sides_change_too_often(played):
+    if view := absolute_view(played) or ("" if start.is_adapted else sides_change_wrongly(played)):
         yield view
     yield from warnings_of_final_boards(played)
     seen = [position for game in played for position in game.positions]
