@@ -9,6 +9,7 @@ play        play
 terminal    the interface of `play` in the terminal
 match       match
 games       new, check
+checking    the laws that check tests, and what it tells meanwhile
 inspect     games, status, wait, health, replay
 machine     doctor, bench
 bottleneck  what limits a worker, and how this machine compares

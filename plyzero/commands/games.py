@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
@@ -13,15 +12,11 @@ import typer
 from plyzero.commands import common
 from plyzero.commands.bottleneck import FASTER
 from plyzero.commands.machine import default_network
-from plyzero.errors import FailedError, UserError
+from plyzero.errors import UserError
 
 if TYPE_CHECKING:
     from plyzero.check.compiled_skeleton import Skeleton
-    from plyzero.check.rule_by_rule import Comparison
     from plyzero.check.survey import Survey
-    from plyzero.check.violations import Violation
-    from plyzero.rules.catalog import GameSpec
-    from plyzero.rules.game import Game
     from plyzero.rules.random_game import PlayedGame
 
 MIN_WIDTH: Final = 80  # columns of a terminal for boards side by side, if it has fewer
@@ -60,102 +55,36 @@ def check(
     ] = False,
 ) -> None:
     """Test whether the rules of GAME are consistent, by playing random games, and print statistics."""
-    from plyzero.check.agreement import agreement_with, encoding_agreement_with
-    from plyzero.check.rule_by_rule import RIGHT, UNWRITTEN
-    from plyzero.check.sampling import POSITIONS, Sample, extent_of
-    from plyzero.check.survey import survey, warnings_of_results
-    from plyzero.check.violations import RULES_ANSWER, find_violation, laws_of
-    from plyzero.check.wording import whose_fault
+    from plyzero.commands.checking import Checking
     from plyzero.machine import usable_cores
     from plyzero.ops.sizes import describe_sizes
-    from plyzero.rules.compiled_game import CompiledGame, ForeignGame, unwritten_rules
     from plyzero.run.configuration import preset_for, unmet_requirements
     from plyzero.settings import Settings
 
     spec = common.find_game(game)
-    other = common.find_game(against) if against else None
-    extra_laws = [agreement_with(lambda: other.start), encoding_agreement_with(lambda: other.start)] if other else []
-    all_laws = [*laws_of(spec.start), *extra_laws]
-    names = [law.name for law in all_laws]
-    # The first of these was a law of version 0.2 and is now a warning.
-    skipped = [name for name in skip or () if name not in ("last_mover_wins_some", *spec.start.waived_laws)]
-    for name in skipped:
-        if name == RULES_ANSWER.name:
-            raise UserError(f"{name} cannot be skipped: rules that raise an error cannot be checked")
-        if name not in names:
-            raise UserError(f"unknown law {name!r}; the laws are {', '.join(names)}")
-    sample = Sample(spec.start, extent_of(games))
     with common.show_progress("compiling or trying the rules") as show, common.data_output() as output:
-
-        def on_progress(doing: str, number: int) -> None:
-            show(f"checking {len(names) - len(skipped)} laws: {doing}, game {number}")
-
-        first: list[Violation] = []
-
-        def show_first(found: Violation) -> None:
-            first.append(found)
-            print(found, file=output, flush=True)
-
-        shown: list[str] = []
-
-        def show_results(sample: Sample) -> None:
-            shown.extend(warnings_of_results(sample.games))
-            print(*(f"warning: {sentence}\n" for sentence in shown), sep="", end="", file=output, flush=True)
-
-        find = functools.partial(
-            find_violation, lambda: common.find_game(game).start, games=games, skip=skipped, extra_laws=extra_laws
+        checking = Checking(
+            spec,
+            common.find_game(against) if against else None,
+            make=lambda: common.find_game(game).start,
+            games=games,
+            skip=skip or (),
+            show=show,
+            output=output,
         )
-
-        def is_clean(checked: Game) -> bool:
-            guarded = Sample(checked, extent_of(games))
-            return not find(sample=guarded) and bool(survey(checked, sample=guarded))
-
-        def show_rules() -> list[str]:
-            """Print the comparison rule by rule, if there is one; return the rules that are wrong."""
-            compared = _rule_by_rule(spec.start, other, games) if other else None
-            if compared is None:
-                return []
-            print(compared, file=output, flush=True)
-            return [rule for rule, state in compared.rules.items() if state not in (RIGHT, UNWRITTEN)]
-
-        if other and isinstance(spec.start, CompiledGame) and (missing := unwritten_rules(spec.start.rule_functions)):
-            show("comparing the rules")
-            wrong = show_rules()
-            first_wrong = f"wrong: {', '.join(wrong)}; " if wrong else ""
-            raise FailedError(f"{spec.name} does not pass: {first_wrong}not written yet: {', '.join(missing)}")
-        broken = None
-        try:
-            if not isinstance(spec.start, ForeignGame) or not spec.start.tried(is_clean):
-                broken = find(sample=sample, on_progress=on_progress, on_violation=show_first, on_games=show_results)
-        except UserError:  # a rule cannot be compiled
-            show_rules()
-            raise
-        if broken:
-            if first and broken not in first:
-                print("\na shorter example:", file=output)
-            if broken not in first:
-                print(broken, file=output)
-            show_rules()
-            fault = whose_fault(spec.start, broken.law.name)
-            raise FailedError(f"{spec.name} does not pass; the shortest example found is above{fault}")
-        without = f", skipped: {', '.join(skipped)}" if skipped else ""
-        extent = f"{POSITIONS:,} positions of random games" if games is None else _random_games(games)
-        agrees = f", and it agrees with {other.name}" if other else ""
-        held = f"{len(names) - len(skipped)} laws hold on {extent}{without}{agrees}"
-        apart = _not_compared(spec.start, other) if other else ""
-        print(f"{spec.identity}: {held}\n{apart}", file=output, flush=True)
+        checking.test_laws()
         show("measuring")
-        found = survey(spec.start, sample=sample)
+        found = checking.survey()
         required = unmet_requirements("quick", spec.start)
         quick = Settings.model_validate(preset_for("quick", spec.start))
         sizes = describe_sizes(spec.start, quick, workers=usable_cores())
         network = None if found.compiled or sizes else default_network(spec)
         console = common.make_console(file=output)
         width = max(MIN_WIDTH, console.width) if console.is_terminal else PIPED_WIDTH
-        judged = "\n".join(what_to_judge(found, sample.games, width))
+        judged = "\n".join(what_to_judge(found, checking.sample.games, width))
     settings = ", ".join(f"{each.section}.{each.key} = {each.minimum}" for each in required)
     notes = [f"note: {law} is not checked: {reason}" for law, reason in spec.start.waived_laws.items()]
-    notes += [f"warning: {sentence}" for sentence in found.warnings if sentence not in shown]
+    notes += [f"warning: {sentence}" for sentence in found.warnings if sentence not in checking.warned]
     print(*(f"{note}\n" for note in notes), sep="", end="\n" if notes else "")
     print(judged, *sentences(found, settings, sizes), sep="\n")
     if not found.compiled:
@@ -164,35 +93,10 @@ def check(
         print(f"\nNext: plyzero train {quote(game)} --run runs/first --minutes 2")
 
 
-def _rule_by_rule(start: Game, other: GameSpec, games: int | None) -> Comparison | None:
-    """Return how the rules of a compiled game compare with those of the other one; None if the forms differ."""
-    from plyzero.check.rule_by_rule import compare_rules, is_comparable
-    from plyzero.check.sampling import RulesFailedError
-    from plyzero.rules.user_errors import with_location
-
-    if not is_comparable(start, other.start):
-        return None
-    try:
-        return compare_rules(start, other.start, games=games)
-    except RulesFailedError as failed:
-        raise FailedError(f"{other.name} cannot be played: {with_location(failed.error)}") from failed
-
-
-def _not_compared(start: Game, other: GameSpec) -> str:
-    """Return a line with the parts of two games that cannot be compared, and the reasons; "" if there are none."""
-    from plyzero.check.agreement import not_compared
-
-    parts = [f"{part} ({reason})" for part, reason in not_compared(start, other.start).items()]
-    return f"not compared with {other.name}: {'; '.join(parts)}\n" if parts else ""
-
-
-def _random_games(number: int) -> str:
-    return "1 random game" if number == 1 else f"{number} random games"
-
-
 def what_to_judge(found: Survey, played: Sequence[PlayedGame], width: int) -> Iterator[str]:
     """Yield what shows whether rules without a contradiction are those of the game that is meant: a person knows it."""
     from plyzero.check.ends import ends_of, first_moves, longest_end, shown_ends
+    from plyzero.commands.checking import counted_games
 
     yield "Is this the game you mean?"
     yield from first_moves(played[0].positions[0])
@@ -200,7 +104,7 @@ def what_to_judge(found: Survey, played: Sequence[PlayedGame], width: int) -> It
     first, drawn, second = found.results
     wins = f"the first player won {first:.0%}, the second {second:.0%}"
     cut_off = f", and {found.cut_off:.0%} were not over after max_plies" if found.cut_off else ""
-    yield f"In {_random_games(found.games)} {wins}; {drawn:.0%} were drawn{cut_off}."
+    yield f"In {counted_games(found.games)} {wins}; {drawn:.0%} were drawn{cut_off}."
     if found.last_mover is not None:
         yield f"The player who made the last move won {found.last_mover:.0%} of the decided games."
     yield (
