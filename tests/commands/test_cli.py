@@ -582,6 +582,7 @@ def test_what_c_prints_is_bounded_and_the_log_goes_on(tmp_path: Path, lines: int
     (tmp_path / "program.py").write_text(OF_C.format(lines=lines))
     output = python(tmp_path / "program.py", code=-signal.SIGABRT).stdout
     said = "the code of the game prints without end; further output of C is dropped"
-    assert output.count("noise\n") == (100_000 // 6 if lines > 3 else 6)
+    of_c = re.sub(r"\d{4}-\S+ \S+ INFO root: line \d\n", "", output)  # a line of the log may come amidst one of C
+    assert of_c.count("noise\n") == (100_000 // 6 if lines > 3 else 6)
     assert output.count(said) == (lines > 3)
     assert [f"INFO root: line {number}" in output for number in range(2)] == [True, True]

@@ -68,7 +68,7 @@ REFUSED = {
     "FewMoves": r"getValidMoves returns an array of shape \(4,\), expected a number, 0 or 1, for each of the 5 actions",
     "NoActions": "getActionSize returns None, expected the number of actions, a positive integer",
     "OverAtStart": "getGameEnded is not 0 for the board of getInitBoard: the game is over before the first move",
-    "Raises": r"getNextState raises ValueError: the third .* \(azg_kinds.py, line \d+\) after the moves \d \d \d",
+    "Raises": r"getNextState raises ValueError: the third .* \(azg_kinds.py, line \d+, .*\) after the moves \d \d \d",
     "NoArguments": r"getGameEnded raises TypeError: NoArguments.getGameEnded\(\) takes 2 positional arguments",
     "ShuffledElsewhere": "getInitBoard returns different boards .*: draw with random or np.random there",
     "EndlessMoves": "getValidMoves has not returned after 0.2 seconds in the initial position: does it loop for ever",
