@@ -18,8 +18,9 @@ from plyzero.rules.random_game import PlayedGame
 MAX_PASSES: Final = 300  # moves that are compared, at most
 MIN_PASSES: Final = 10  # moves of each player, at least, for a conclusion
 MIN_LEANING: Final = 0.5  # least share of a plane's growth by the moves of the player whose pieces it shows
-MIN_RIGHT: Final = 0.25  # least share of all moves at which two planes change places or stay as they should
-MIN_WRONG: Final = 0.05  # least number of moves at which planes change places wrongly, as a share of those
+MIN_RIGHT: Final = 0.15  # least share of the passes at which two planes change places
+MIN_TIMES: Final = 4  # so many times more passes at which they do so than passes at which they clearly stay
+MIN_WRONG: Final = 0.05  # least share of the passes, or of the other moves, at which they do what they should not
 MAX_PLANES: Final = 16  # planes of which pairs are tried
 SHOWN_PLY: Final = 5  # approximate ply of the two positions that a warning shows
 
@@ -27,10 +28,14 @@ Array = NDArray[np.float32]
 
 
 class Pass(NamedTuple):
-    """A move that passes the turn to the other player, and the observations before and after it, `[C, H, W]`."""
+    """A move that passes the turn to the other player, and the observations before and after it, `[C, H, W]`.
+
+    ply, following: the indices of the positions before and after it and, if chance moves then, the rolls.
+    """
 
     game: PlayedGame
     ply: int
+    following: int
     before: Array
     after: Array
 
@@ -79,19 +84,20 @@ def sides_change_wrongly(played: Sequence[PlayedGame]) -> str:
         return ""
     for one, other in itertools.combinations(range(min(MAX_PLANES, len(passes[0].before))), 2):
         swap, stay = changes(passes, one, other)
-        swap_again, stay_again = changes(repeats, one, other) if repeats else (np.zeros(0), np.zeros(0))
-        right = np.concatenate([2 * swap <= stay, 2 * stay_again <= swap_again]) & (
-            np.concatenate([stay, swap_again]) > 0
-        )
-        wrong = np.concatenate([2 * stay <= swap, 2 * swap_again <= stay_again]) & (
-            np.concatenate([swap, stay_again]) > 0
-        )
-        least_right = max(wrong.sum(), MIN_RIGHT * len(right))
-        if wrong.sum() >= max(MIN_PASSES, MIN_WRONG * right.sum()) and right.sum() >= least_right:
-            example = [move for move, is_wrong in zip([*passes, *repeats], wrong, strict=True) if is_wrong]
+        right, stayed = (2 * swap <= stay) & (stay > 0), (2 * stay <= swap) & (swap > 0)
+        if right.mean() < MIN_RIGHT or right.sum() < MIN_TIMES * stayed.sum():
+            continue
+        wrong = list(itertools.compress(passes, stayed))
+        least = MIN_WRONG * len(passes)
+        if repeats and len(wrong) < least:
+            swap, stay = changes(repeats, one, other)
+            wrong = list(itertools.compress(repeats, (2 * swap <= stay) & (stay > 0)))
+            least = MIN_WRONG * len(repeats)
+        if len(wrong) >= max(MIN_PASSES, least):
             return (
-                f"planes {one} and {other} of observe() change places when the turn passes, but at {wrong.sum()} of "
-                f"{len(wrong)} moves it is otherwise: to_play or observe() is wrong there. {_example(example)}"
+                f"planes {one} and {other} of observe() change places when the turn passes, but at {len(wrong)} moves "
+                "they do not, or do so though the same player moves again: to_play or observe() is wrong. "
+                f"{_example(wrong)}"
             )
     return ""
 
@@ -118,19 +124,19 @@ def different(one: Array, other: Array) -> Array:
 
 
 def turn_passes(played: Sequence[PlayedGame], *, repeated: bool = False) -> Sequence[Pass]:
-    """Return up to MAX_PASSES moves that pass the turn to the other player, who then moves without a roll.
+    """Return up to MAX_PASSES moves that pass the turn to the other player, who moves next, maybe after rolls.
 
     repeated: the moves after which the same player moves again instead.
     """
     found = [
-        (game, ply)
+        (game, ply, following)
         for game in played
         for ply, following in itertools.pairwise(game.decisions)
-        if following == ply + 1 and (game.positions[ply].to_play == game.positions[following].to_play) == repeated
+        if (game.positions[ply].to_play == game.positions[following].to_play) == repeated
     ]
     return [
-        Pass(game, ply, _observed(game.positions[ply]), _observed(game.positions[ply + 1]))
-        for game, ply in evenly_spaced(found, max_count=MAX_PASSES)
+        Pass(game, ply, following, _observed(game.positions[ply]), _observed(game.positions[following]))
+        for game, ply, following in evenly_spaced(found, max_count=MAX_PASSES)
     ]
 
 
@@ -167,8 +173,9 @@ def _warning(passes: Sequence[Pass], evidence: str) -> str:
 
 def _example(moves: Sequence[Pass]) -> str:
     shown = min(moves, key=lambda each: abs(each.ply - SHOWN_PLY))
-    positions, played = shown.game.positions[shown.ply :][:2], shown.game.moves
-    *names, last = action_names(shown.game.positions[0], tuple(played[: shown.ply + 1]))
+    positions = [shown.game.positions[ply] for ply in (shown.ply, shown.following)]
+    names = action_names(shown.game.positions[0], tuple(shown.game.moves[: shown.following]))
+    names, last = names[: shown.ply], " ".join(names[shown.ply :])
     return (
         f"Two positions to compare, after {shown_moves(names, 'no move')}, and then {last}:\n"
         f"{observation_text(*positions)}\n{observation_text(*positions[::-1])}"
