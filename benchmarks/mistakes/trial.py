@@ -132,7 +132,7 @@ def find(make: Make, named: Any, known: frozenset[str]) -> None:
         make,
         sample=sample,
         on_violation=lambda found: named(found.law.name, found.what, len(found.moves)),
-        on_games=lambda sample: warn(warnings_of_results(sample.games)),
+        on_games=lambda sample: warn(warnings_of_results(sample.results)),
     )
     if violation:
         named(violation.law.name, violation.what, len(violation.moves))

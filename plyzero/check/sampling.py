@@ -31,7 +31,8 @@ WINDOW_POSITIONS: Final = 400  # positions that these may reach
 MAX_WINDOWS: Final = 40  # games for which it is done
 PARENTS: Final = 300  # positions of games whose children are compared, and from which a few pairs of moves are played
 MAX_CHILDREN: Final = 8  # moves of a parent
-PAIR_ACTIONS: Final = 3  # first moves, and second moves, of the pairs
+ENOUGH_RESULTS: Final = 30  # random games whose results are compared
+RESULTS_SEED: Final = 3  # part of the seed of those of them that are played for their results only
 RANDOM_PER_SOUGHT: Final = 8  # positions of random games per position of games that look for rare events
 SOUGHT_SEED: Final = 2  # part of the seed of such a game
 MAX_LOOKED_AT: Final = 8  # moves of which such a game plays the one whose result is rarest
@@ -123,33 +124,29 @@ def _alike_within_turns(game: PlayedGame, first: int, actions: Sequence[int]) ->
 
 
 def relatives(games: Sequence[PlayedGame], parents: int) -> list[SamplePosition]:
-    """Return children and grandchildren of `parents` positions of games, spread evenly.
+    """Return positions that few moves reach from each of `parents` positions of games, spread evenly.
 
-    A counter of plies makes all positions of a game different, but siblings share it: so do positions after the same
-    number of moves from one parent. Two of them look alike if observe() omits what their moves have changed.
+    A counter of plies makes all positions of a game different, but positions after the same number of moves from one
+    parent share it. Children look alike if observe() omits what the last move has changed, and children of children
+    after the same reply if it omits what the move before has.
     """
     found: list[SamplePosition] = []
     places = [(game, ply) for game in games for ply in game.decisions]
     for game, ply in evenly_spaced(places, max_count=max(1, parents)):
         parent = SamplePosition(tuple(game.moves[:ply]), game.positions[ply])
-        children = [
-            child
-            for action in evenly_spaced(possible_moves(parent.position), max_count=MAX_CHILDREN)
-            for child in after_move(parent, action)
-        ]
+        actions = evenly_spaced(possible_moves(parent.position), max_count=MAX_CHILDREN)
+        children = [child for action in actions for child in after_move(parent, action)]
         found += children
-        few = evenly_spaced(children, max_count=PAIR_ACTIONS)
-        replies = [
-            reply for child in few for reply in evenly_spaced(possible_moves(child.position), max_count=PAIR_ACTIONS)
-        ]
-        for child in few:
-            legal = set(possible_moves(child.position))
-            found += [each for reply in dict.fromkeys(replies) if reply in legal for each in after_move(child, reply)]
+        replies = possible_moves(children[0].position) if children else []
+        for reply in dict.fromkeys([*replies[:1], *replies[-1:]]):
+            found += [each for child in children for each in after_move(child, reply)]
     return found
 
 
 def after_move(parent: SamplePosition, action: int) -> Iterator[SamplePosition]:
-    """Yield the position after `action`, and after the first of each possible rolls; nothing if the game is over."""
+    """Yield the position after `action` and the first of each possible rolls; nothing if it cannot be played."""
+    if action not in possible_moves(parent.position):
+        return
     moves, position = (*parent.moves, action), parent.position.play_unchecked(action)
     for _ in range(MAX_ROLLS):
         if not is_chance(position):
@@ -288,6 +285,14 @@ class Sample:
     def games(self) -> list[PlayedGame]:
         """The random games. Raises RulesFailedError if a rule raises, as the other properties do."""
         return play_games(self.start, random_move, self.extent, [0])
+
+    @functools.cached_property
+    def results(self) -> list[PlayedGame]:
+        """The random games and, if long ones are too few for conclusions from their results, some more."""
+        if self.extent.games < math.inf or len(self.games) >= ENOUGH_RESULTS:
+            return self.games
+        more = Extent(POSITIONS, ENOUGH_RESULTS - len(self.games))
+        return self.games + play_games(self.start, random_move, more, [0, RESULTS_SEED])
 
     @functools.cached_property
     def shuffled(self) -> list[PlayedGame]:

@@ -164,7 +164,7 @@ def warnings_of_final_boards(played: Sequence[PlayedGame]) -> Iterator[str]:
 def warnings(sample: Sample) -> Iterator[str]:
     """Yield a sentence for each unusual property of the games of a sample."""
     start, played = sample.start, sample.games
-    yield from warnings_of_results(played)
+    yield from warnings_of_results(sample.results)
     endless = any(game.positions[-1].outcome() is None for game in sample.shuffled)
     if endless and not start.waived_laws.keys() & {"games_end", "games_with_dice_end"}:
         found = (
@@ -174,7 +174,7 @@ def warnings(sample: Sample) -> Iterator[str]:
         yield found if start.is_adapted else found + OWN_LIMIT
     if view := absolute_view(played) or ("" if start.is_adapted else sides_change_wrongly(played)):
         yield view
-    yield from warnings_of_final_boards(played)
+    yield from warnings_of_final_boards(sample.results)
     seen = [position for game in played for position in game.positions]
     if alike := alike_in_text(evenly_spaced(seen, max_count=MAX_READ)):
         yield (

@@ -130,7 +130,7 @@ class Checking:
         print(found, file=self.output, flush=True)
 
     def _show_results(self, sample: Sample) -> None:
-        self.warned.extend(warnings_of_results(sample.games))
+        self.warned.extend(warnings_of_results(sample.results))
         print(*(f"warning: {sentence}\n" for sentence in self.warned), sep="", end="", file=self.output, flush=True)
 
     def _show_rules(self) -> list[str]:
