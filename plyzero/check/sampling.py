@@ -32,7 +32,8 @@ MAX_WINDOWS: Final = 40  # games for which it is done
 PARENTS: Final = 300  # positions of games whose children are compared, and from which a few pairs of moves are played
 MAX_CHILDREN: Final = 8  # moves of a parent
 ENOUGH_RESULTS: Final = 30  # random games whose results are compared
-RESULTS_SEED: Final = 3  # part of the seed of those of them that are played for their results only
+MAX_FOR_RESULTS: Final = 10_000  # positions of those of them that are played for their results only
+RESULTS_SEED: Final = 3  # part of the seed of such a game
 RANDOM_PER_SOUGHT: Final = 8  # positions of random games per position of games that look for rare events
 SOUGHT_SEED: Final = 2  # part of the seed of such a game
 MAX_LOOKED_AT: Final = 8  # moves of which such a game plays the one whose result is rarest
@@ -291,7 +292,7 @@ class Sample:
         """The random games and, if long ones are too few for conclusions from their results, some more."""
         if self.extent.games < math.inf or len(self.games) >= ENOUGH_RESULTS:
             return self.games
-        more = Extent(POSITIONS, ENOUGH_RESULTS - len(self.games))
+        more = Extent(MAX_FOR_RESULTS, ENOUGH_RESULTS - len(self.games))
         return self.games + play_games(self.start, random_move, more, [0, RESULTS_SEED])
 
     @functools.cached_property

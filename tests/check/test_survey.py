@@ -9,9 +9,11 @@ import pytest
 
 from examples.breakthrough import Breakthrough
 from examples.dots_and_boxes import DotsAndBoxes
-from plyzero.check.survey import advice, is_below_half, planes_of_actions, survey
+from plyzero.check.sampling import Extent, Sample
+from plyzero.check.survey import advice, is_below_half, planes_of_actions, survey, warnings_of_results
 from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.check.violations import find_violation
+from plyzero.games.backgammon import Backgammon
 from plyzero.games.connect_four import ConnectFour
 from plyzero.games.gomoku import Gomoku
 from plyzero.games.hex import Hex
@@ -185,6 +187,13 @@ def test_final_boards_that_do_not_decide_are_a_warning():
 def test_decided_games_that_one_player_wins_are_a_warning_also_beside_draws():
     text = suspected(with_winner(TicTacToe, lambda winner: 0), games=100)
     assert re.search(r"all \d\d decided random games were won by player 0: is outcome\(\) right\?", text)
+
+
+def test_the_results_of_long_games_are_those_of_enough_games_for_a_conclusion():
+    long, few = Sample(Backgammon(), Extent()), Sample(Backgammon(), Extent(games=2))
+    assert (len(long.games), len(long.results)) == (9, 30)
+    assert few.results == few.games
+    assert [game.positions[-1].outcome() is None for game in long.results] == [False] * 30
 
 
 class LabelsOneMoveWrong(ConnectFour):
