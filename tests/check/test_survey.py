@@ -10,7 +10,7 @@ import pytest
 from examples.breakthrough import Breakthrough
 from examples.dots_and_boxes import DotsAndBoxes
 from plyzero.check.sampling import Extent, Sample
-from plyzero.check.survey import advice, is_below_half, planes_of_actions, survey, warnings_of_results
+from plyzero.check.survey import advice, is_below_half, planes_of_actions, survey
 from plyzero.check.template.tic_tac_toe import TicTacToe
 from plyzero.check.violations import find_violation
 from plyzero.games.backgammon import Backgammon
