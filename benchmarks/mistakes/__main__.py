@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--operators", nargs="+", default=[], help="only these, by a part of their name")
     parser.add_argument("--write", type=Path, help="a file of JSON lines that gets each result as it comes")
     parser.add_argument("--read", type=Path, help="print the tables of such a file")
-    parser.add_argument("--again", type=Path, help="only the survivors of such a file")
+    parser.add_argument("--again", type=Path, help="only what was not found in such a file")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--correct", nargs="*", metavar="GAME", help="check correct games instead; a warning is wrong")
     given = parser.parse_args()
@@ -113,7 +113,7 @@ def main() -> None:
     if given.read:
         print("\n".join(report(read(given.read))))
         return
-    wanted = {identity(each) for each in read(given.again) if is_survivor(each)} if given.again else None
+    wanted = {identity(each) for each in read(given.again) if not each.found_by} if given.again else None
     trials = []
     for trial in try_mistakes(planted(given.games, given.operators, wanted), given.jobs):
         trials.append(trial)
@@ -199,6 +199,8 @@ def report(trials: Sequence[Trial]) -> Iterator[str]:
         if not contradicts:
             told = sum(bool(each.found_by or each.against) for each in these)
             yield f"  by a law, or by --against the original: {told} of {len(these)}"
+            seen = sum(bool(each.found_by or each.visible) for each in these)
+            yield f"  by a law, or visible in the figures of the survey: {seen} of {len(these)}"
             continue
         yield f"\n  {'law':42s} found"
         for law, count in Counter(each.found_by for each in found).most_common():

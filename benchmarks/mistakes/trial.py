@@ -14,13 +14,15 @@ import numpy as np
 
 from benchmarks.mistakes.planted import Make, Mistake
 from plyzero.check.agreement import agreement_with
+from plyzero.check.ends import ends_of, first_moves
 from plyzero.check.laws import rule_answers
 from plyzero.check.sampling import Extent, Sample
-from plyzero.check.survey import warnings, warnings_of_results
+from plyzero.check.survey import survey, warnings, warnings_of_results
 from plyzero.check.violations import find_position_violation, find_violation
 from plyzero.rules.random_game import random_move
 
 EQUIVALENT_GAMES = 2000  # random games that tell whether a mistake changes anything
+CLEAR_SHARE = 0.15  # difference of a share, or relative difference of a mean, that a reader sees
 SECONDS = 120  # CPU seconds after which a trial ends
 
 
@@ -35,6 +37,7 @@ class Trial:
     moves:    the length of the shortest example; -1 without one.
     seconds:  CPU seconds until the mistake was named, or until the end.
     against:  the same for `--against` the game without the mistake; "" if it was not found, or not asked.
+    visible:  what the figures at the end of check show of a mistake that was not found; "" if they are alike.
     changes:  what the mistake changes in random games: "nothing", or the names of the methods.
     """
 
@@ -48,6 +51,7 @@ class Trial:
     seconds: float = 0.0
     against: str = ""
     changes: str = ""
+    visible: str = ""
 
 
 class Asked(NamedTuple):
@@ -113,7 +117,7 @@ def _run(trial: Trial, asked: Asked, results: Any) -> None:
         trial.changes = changes(mistake.make, make)
         results.send(trial)
     elif not trial.found_by:
-        trial.changes = trial.against
+        trial.changes, trial.visible = trial.against, visible(mistake.make, make)
         results.send(trial)
 
 
@@ -155,6 +159,24 @@ def differs_from(make: Make, original: Make) -> str:
     law = agreement_with(original)
     broken = find_position_violation(make, [law], Extent(), [], lambda doing, number: None, lambda found: None)
     return broken.what.partition("\n")[0] if broken else ""
+
+
+def visible(make: Make, original: Make) -> str:
+    """Return which figures at the end of check are clearly different from those of `original`, "" if none is."""
+    one, other = (Sample(each(), Extent()) for each in (make, original))
+    here, there = survey(one.start, sample=one), survey(other.start, sample=other)
+    pairs = {
+        "first moves": [[*first_moves(each.start)] for each in (one, other)],
+        "kinds of ends": [{end.how for end in ends_of(each.games) if end.games > 1} for each in (one, other)],
+    }
+    found = [name for name, (mine, right) in pairs.items() if mine != right]
+    if max(abs(a - b) for a, b in zip(here.results, there.results, strict=True)) > CLEAR_SHARE:
+        found.append("results")
+    for name in ("plies", "branching"):
+        mine, right = (each[1 if name == "plies" else 0] for each in (getattr(here, name), getattr(there, name)))
+        if abs(mine - right) > CLEAR_SHARE * right:
+            found.append(name)
+    return ", ".join(found)
 
 
 def changes(make: Make, original: Make) -> str:
