@@ -90,8 +90,6 @@ CORRECT = (
 )
 """Games about which a warning is wrong."""
 
-_used: list[float] = []  # CPU seconds of the processes so far
-
 MOST_OF_SOURCE = 5  # mistakes of an operator in the source of a game
 
 
@@ -126,15 +124,13 @@ def main() -> None:
 
 def check_correct(game: str) -> str:
     """Return a line with the CPU seconds of `plyzero check` of a correct game, and what it reports as wrong."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "plyzero", "check", game], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        output, errors = process.communicate()
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = usage.ru_utime + usage.ru_stime - sum(_used)
-    _used.append(seconds)
-    reported = [line for line in output.splitlines() if line.startswith(("warning:", "broken law"))]
-    failed = errors.splitlines()[-1:] if process.returncode else []
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "plyzero", "check", game]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    reported = [line for line in done.stdout.splitlines() if line.startswith(("warning:", "broken law"))]
+    failed = done.stderr.splitlines()[-1:] if done.returncode else []
     return f"{seconds:6.1f} s  {game}: {' | '.join([*reported, *failed]) or 'nothing'}"
 
 

@@ -48,8 +48,7 @@ def interface_mistakes(make: Make) -> Iterator[Mistake]:
 
 def in_observations(start: Game, positions: Sequence[Game]) -> Found:
     """Yield planes that are missing, stale, of the wrong player, beyond their range, or counters that lose a part."""
-    observed = np.array([numbers(each) for each in positions])
-    changing = [plane for plane in range(observed.shape[1]) if len(np.unique(observed[:, plane], axis=0)) > 1]
+    observed, changing = changing_planes(positions)
     counters = [plane for plane in changing if not np.ptp(observed[:, plane].reshape(len(observed), -1), axis=1).any()]
     for plane in spread(changing):
         kind = "a counter is not shown" if plane in counters else "a plane is left out"
@@ -73,6 +72,12 @@ def in_observations(start: Game, positions: Sequence[Game]) -> Found:
         yield "a plane is shown twice", f"plane {other}", {"observe": twice}
     planes, rows, columns = start.observation_shape
     yield "the wrong shape", "one plane more", {"observation_shape": (planes + 1, rows, columns)}
+
+
+def changing_planes(positions: Sequence[Game]) -> tuple[NDArray[np.float32], list[int]]:
+    """Return the observations of positions, `[N, C, H, W]`, and the planes that are not always the same."""
+    observed = np.array([numbers(each) for each in positions])
+    return observed, [plane for plane in range(observed.shape[1]) if len(np.unique(observed[:, plane], axis=0)) > 1]
 
 
 def are_own_and_opponents(positions: Sequence[Game], one: int, other: int) -> bool:
@@ -331,8 +336,7 @@ def in_names(start: Game) -> Found:
 
 def in_keys(start: Game, positions: Sequence[Game]) -> Found:
     """Yield keys that forget the player to move, a plane, or all but the pieces."""
-    observed = np.array([numbers(each) for each in positions])
-    changing = [plane for plane in range(observed.shape[1]) if len(np.unique(observed[:, plane], axis=0)) > 1]
+    _, changing = changing_planes(positions)
 
     def without(plane: int) -> Callable[[Planted], Any]:
         def key(self: Planted) -> Any:

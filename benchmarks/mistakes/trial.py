@@ -104,20 +104,15 @@ def _run(trial: Trial, asked: Asked, results: Any) -> None:
         find(mistake.make, named, asked.known)
     except Exception as error:  # a game that cannot even begin
         named("error", f"{type(error).__name__}: {error}", 0)
-    if trial.found_by:
-        if not mistake.contradicts:
-            trial.against = "not asked"
-    else:
+    if not trial.found_by:
         trial.seconds = time.process_time() - began
         results.send(trial)
     if not trial.found_by or not mistake.contradicts:
         trial.against = differs_from(mistake.make, make)
         results.send(trial)
-    if not trial.found_by and not trial.against:
-        trial.changes = changes(mistake.make, make)
-        results.send(trial)
-    elif not trial.found_by:
-        trial.changes, trial.visible = trial.against, visible(mistake.make, make)
+    if not trial.found_by:
+        trial.changes = trial.against or changes(mistake.make, make)
+        trial.visible = visible(mistake.make, make) if trial.against else ""
         results.send(trial)
 
 
@@ -172,10 +167,8 @@ def visible(make: Make, original: Make) -> str:
     found = [name for name, (mine, right) in pairs.items() if mine != right]
     if max(abs(a - b) for a, b in zip(here.results, there.results, strict=True)) > CLEAR_SHARE:
         found.append("results")
-    for name in ("plies", "branching"):
-        mine, right = (each[1 if name == "plies" else 0] for each in (getattr(here, name), getattr(there, name)))
-        if abs(mine - right) > CLEAR_SHARE * right:
-            found.append(name)
+    means = {"plies": (here.plies[1], there.plies[1]), "branching": (here.branching[0], there.branching[0])}
+    found += [name for name, (mine, right) in means.items() if abs(mine - right) > CLEAR_SHARE * right]
     return ", ".join(found)
 
 

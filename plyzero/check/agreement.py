@@ -203,7 +203,7 @@ def _noting_whose() -> Iterator[None]:
 
 
 class Turn(NamedTuple):
-    """What can be played at a position.
+    """The moves that can be played at a position, and whose turn it is.
 
     outcome: the result; None if the game is not over.
     to_play: the player to move; None if the game is over, or chance moves.

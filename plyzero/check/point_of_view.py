@@ -52,8 +52,7 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
     movers = np.array([each.game.positions[each.ply].to_play for each in passes])
     if min(np.count_nonzero(movers == player) for player in (0, 1)) < MIN_PASSES:
         return ""
-    before = np.array([each.before for each in passes])
-    after = np.array([each.after for each in passes])
+    before, after = stacked(passes)
     if shows_player(np.concatenate([before, after]), np.concatenate([movers, 1 - movers])):
         return ""
     growth = np.array([(after - before)[movers == player].sum(axis=(2, 3)).mean(axis=0) for player in (0, 1)])
@@ -82,15 +81,16 @@ def sides_change_wrongly(played: Sequence[PlayedGame]) -> str:
     passes, repeats = turn_passes(played), turn_passes(played, repeated=True)
     if len(passes) < MIN_PASSES or passes[0].before[0].size == 1:  # numbers are equal by chance
         return ""
+    at_passes, at_repeats = stacked(passes), stacked(repeats)
     for one, other in itertools.combinations(range(min(MAX_PLANES, len(passes[0].before))), 2):
-        swap, stay = changes(passes, one, other)
+        swap, stay = changes(*at_passes, one, other)
         right, stayed = (2 * swap <= stay) & (stay > 0), (2 * stay <= swap) & (swap > 0)
         if right.mean() < MIN_RIGHT or right.sum() < MIN_TIMES * stayed.sum():
             continue
         wrong = list(itertools.compress(passes, stayed))
         least = MIN_WRONG * len(passes)
         if repeats and len(wrong) < least:
-            swap, stay = changes(repeats, one, other)
+            swap, stay = changes(*at_repeats, one, other)
             wrong = list(itertools.compress(repeats, (2 * swap <= stay) & (stay > 0)))
             least = MIN_WRONG * len(repeats)
         if len(wrong) >= max(MIN_PASSES, least):
@@ -102,12 +102,16 @@ def sides_change_wrongly(played: Sequence[PlayedGame]) -> str:
     return ""
 
 
-def changes(moves: Sequence[Pass], one: int, other: int) -> tuple[Array, Array]:
+def stacked(moves: Sequence[Pass]) -> tuple[Array, Array]:
+    """Return the observations before and after all of `moves`, `[N, C, H, W]`."""
+    return np.array([each.before for each in moves]), np.array([each.after for each in moves])
+
+
+def changes(before: Array, after: Array, one: int, other: int) -> tuple[Array, Array]:
     """Return in how many numbers two planes differ after each move, `[N]`, if they change places and if they stay.
 
     If they change places, the board may be turned around or reflected, in the same way at all moves.
     """
-    before, after = (np.array([getattr(each, name) for each in moves]) for name in ("before", "after"))
     stay = different(after[:, one], before[:, one]) + different(after[:, other], before[:, other])
     swaps = [
         different(after[:, one], before[:, other, ::rows, ::columns])

@@ -83,6 +83,8 @@ def observations_show_the_limit(sample: Sample) -> None:
         "have equal observations, but max_plies ends the game sooner after one of them: show the plies that are left"
     )
     near = [each for each in sample.positions if plies_left(sample, each) == 1]
+    if not near:
+        return
     alike = {observation_bytes(each.position) for each in near}
     others = [each for each in sample.positions if observation_bytes(each.position) in alike]
     for one, other in equal_pairs([*near, *others], observation_bytes):

@@ -28,10 +28,10 @@ from plyzero.rules.user_errors import own_frames
 INTERPRETED_PART: Final = 16
 """COMPILED_LAWS run the rules as plain Python, which is slow, so they are tried on one of this many positions."""
 
-GAME_LAWS: Final = (*CHANCE_LAWS, *POSITION_LAWS, *FINAL_BOARD_LAWS, *TEXT_LAWS, *SYMMETRY_LAWS)
 FIRST_PART: Final = 15
 """All laws are first checked on one of this many positions."""
 
+GAME_LAWS: Final = (*CHANCE_LAWS, *POSITION_LAWS, *FINAL_BOARD_LAWS, *TEXT_LAWS, *SYMMETRY_LAWS)
 ALL_LAWS: Final = (*COMPILED_LAWS, *GAME_LAWS, *CHANCE_SAMPLE_LAWS, *TURN_LAWS, *SAMPLE_LAWS)
 """All laws of GameTraces but COMPILED_LAWS, and all laws, in the order of their checks."""
 
@@ -159,7 +159,7 @@ def laws_of(start: Game) -> list[Law]:
         without += FINAL_BOARD_LAWS
     if type(start).from_text is Game.from_text:
         without += TEXT_LAWS
-    if start.num_chances or start.is_adapted:  # a limit that nobody who uses the game can show
+    if start.num_chances or start.is_adapted:  # plies are not counted with rolls, and rules of others cannot be changed
         without += [law for law in SAMPLE_LAWS if law.check is observations_show_the_limit]
     return [law for law in ALL_LAWS if law not in without and law.name not in start.waived_laws]
 
