@@ -61,6 +61,7 @@ class Backgammon(CompiledGame, version=1):
     observation_dtype = bool
     max_plies = 1000  # the longest of 20,000 random games had 838
     max_score = 3
+    points_count = True
 
     def start(s: Record) -> None:
         for player in range(2):

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from plyzero.errors import UserError
 from plyzero.rules.catalog import GameSpec
@@ -56,6 +56,7 @@ class Card(NamedTuple):
     default:  number of the default level, which moves within a second.
     training: command, hardware, minutes and settings of the training, and test scores with their intervals.
     shape:    of an observation, if the network plays every size of the board; otherwise empty.
+    review:   what was measured of the losses in the game, for reviews (kit review); {} = not measured.
     """
 
     game: str
@@ -64,6 +65,7 @@ class Card(NamedTuple):
     default: int
     training: dict[str, object]
     shape: Sequence[int]
+    review: Mapping[str, Any]
 
     def level(self, number: int | None = None) -> Level:
         """Return the level with that number, by default the default level. Raises UserError if there is none."""
@@ -86,7 +88,7 @@ def find_card(game: GameSpec) -> Card | None:
         if game.is_size_of(card.game) and card.shape[:1] == shape[:1] and card.shape[1:] != shape[1:]:
             board = f", measured on {card.shape[1]} x {card.shape[2]}"
             levels = tuple(level._replace(measured=board) for level in card.levels)
-            return card._replace(game=game.identity, levels=levels)
+            return card._replace(game=game.identity, levels=levels, review={})
     return None
 
 
@@ -105,4 +107,5 @@ def _read_card(path: Path) -> Card:
         default=table["default_level"],
         training=table["training"],
         shape=tuple(table.get("observation_shape", ())),
+        review=table.get("review", {}),
     )

@@ -255,10 +255,13 @@ class Bot(SearchPlayer):
         return bot
 
     @classmethod
-    def pure_mcts(cls, game: GameSpec, rng: np.random.Generator, *, simulations: int) -> Self:
-        """Return a bot without a network: uniform priors, and one random rollout as the value of a leaf."""
+    def pure_mcts(cls, game: GameSpec, rng: np.random.Generator, *, simulations: int, solver_nodes: int = 0) -> Self:
+        """Return a bot without a network: uniform priors, and one random rollout as the value of a leaf.
+
+        solver_nodes: the setting of the search; 0 = ends of games are not solved exactly.
+        """
         rollouts = Rollouts(game.start.num_actions, rng)
-        settings = SearchSettings(algorithm="puct", c_puct=1.25, fpu_reduction=0.0, solver_nodes=0)
+        settings = SearchSettings(algorithm="puct", c_puct=1.25, fpu_reduction=0.0, solver_nodes=solver_nodes)
         bot = cls(f"mcts:{simulations}", game, rollouts, simulations=simulations, settings=settings)
         bot._origin = Origin(strength=lambda now: Strength(f"pure MCTS with {now} rollouts", judges=True))
         return bot

@@ -86,7 +86,7 @@ class Game(ABC):
 
     Required: num_actions, observation_shape, max_plies, to_play, legal_actions, play, outcome, observe
     Optional: symmetries, action_name, parse_action, key, render, __str__, from_text, observation_dtype, policy_planes,
-              max_score, final_board with final_planes, rules_text, sgf_game, waived_laws (all have defaults)
+              max_score, points_count, final_board with final_planes, rules_text, sgf_game, waived_laws (all have defaults)
     With dice: num_chances, chances, roll_name
 
     The players are 0 and 1. The player to move is always read from `to_play` and need not alternate, so passes and
@@ -118,6 +118,9 @@ class Game(ABC):
     max_score: float = 0
     """The largest number of points by which a player can win; 0 = the game has no points. With points, every `Outcome`
     has a `score`."""
+
+    points_count: bool = False
+    """Whether a win by more points is worth more, as a gammon is. A review then judges in points, not by who wins."""
 
     rules_text: str = ""
     """The rules for people, which the page shows; "" = the docstring of the class."""

@@ -1,0 +1,158 @@
+"""Judging turns of a game without dice by the tree of each position, from the end of the game backwards.
+
+The value of a move is known better after it than before it. So the value of a position is the value of the position
+after the move played, or of the best other move if that is larger: nobody gains by a move, and where the value falls,
+the move played there has lost it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from plyzero.kits.review.turns import Turn
+from plyzero.kits.review.values import Valuer, seen_by
+from plyzero.kits.review.verdicts import Verdict
+from plyzero.rules.game import Game
+from plyzero.search.slots import SearchResult
+from plyzero.search.tree import PROVEN_WIN, UNPROVEN
+
+
+class Known(NamedTuple):
+    """The value of a position for player 0, and whether it is exact."""
+
+    value: float
+    is_exact: bool
+
+
+class TreeJudging:
+    """The judgement of a game whose positions are searched."""
+
+    def __init__(self, valuer: Valuer, positions: Sequence[Game], moves: Sequence[int], turns: Sequence[Turn]) -> None:
+        self._valuer = valuer
+        self._positions, self._moves, self._turns = positions, moves, turns
+        self._results: dict[int, SearchResult] = {}
+
+    def cost(self, number: int, simulations: int) -> int:
+        """Return the number of simulations that a search of the turn with this number takes."""
+        return len(self._turns[number].moves) * simulations
+
+    def search(self, numbers: Iterable[int], simulations: int) -> None:
+        """Search all positions of the turns with these numbers, and at first the last position of the game."""
+        plies = [ply for number in numbers for ply in range(self._turns[number].ply, self._turns[number].end)]
+        last = len(self._positions) - 1
+        if last not in self._results and self._positions[last].outcome() is None:
+            plies.append(last)
+        results = self._valuer.search([self._positions[ply] for ply in plies], simulations)
+        self._results |= dict(zip(plies, results, strict=True))
+
+    def verdicts(self, margins: Sequence[float]) -> list[Verdict]:
+        """Return the verdict on each turn. `margins`, one for each turn: what is smaller is noise."""
+        exact = self._exact_values()
+        last = len(self._positions) - 1
+        known = exact.get(last)
+        if known is None:
+            known = self._valuer.of_result(self._positions[last], self._results[last])
+        after = Known(known, last in exact)
+        verdicts: list[Verdict] = []
+        for turn, margin in zip(self._turns[::-1], margins[::-1], strict=True):
+            before, best = after, turn.moves
+            for ply in range(turn.end - 1, turn.ply - 1, -1):
+                before, better = self._before(ply, before, exact.get(ply), margin)
+                if better is not None:
+                    best = turn.moves[: ply - turn.ply] + self._line(ply, better)
+            is_exact = before.is_exact and after.is_exact
+            verdicts.insert(0, Verdict(before.value, after.value, best, is_exact))
+            after = before
+        return verdicts
+
+    def values(self, verdicts: Sequence[Verdict]) -> list[float]:
+        """Return the value of every position of the game."""
+        values: list[float] = []
+        for turn, verdict in zip(self._turns, verdicts, strict=True):
+            values += [verdict.before] * len(turn.moves)
+        return [*values, verdicts[-1].after if verdicts else self._value_of_only_position()]
+
+    def leads(self) -> list[float | None]:
+        """Return the points by which player 0 is expected to lead in every position; None where they are not known."""
+        return [self._lead(ply) for ply in range(len(self._positions))]
+
+    def draws(self) -> list[float | None]:
+        """Return the probability of a draw in every position; None at the end of a game."""
+        return [self._results[ply].draw if ply in self._results else None for ply in range(len(self._positions))]
+
+    def line(self, ply: int, moves: Sequence[int]) -> tuple[int, ...]:
+        """Return the principal variation from the position at `ply` on that begins with the first of `moves`, or the
+        best one without any."""
+        result = self._results.get(ply)
+        if result is None:
+            return ()
+        first = moves[0] if moves else result.best_action()
+        return self._line(ply, int(first))
+
+    def _before(self, ply: int, after: Known, exact: float | None, margin: float) -> tuple[Known, int | None]:
+        """Return the value of the position at `ply`, and the move that is better than the one played, if any.
+
+        after: the value after the move played.
+        exact: the value of the position if it is certain.
+        """
+        position, result, move = self._positions[ply], self._results[ply], self._moves[ply]
+        others = result.actions != move
+        if not others.any():
+            return Known(after.value if exact is None else exact, after.is_exact or exact is not None), None
+        visits = np.where(others & (result.policy > 0), result.visits, -1)
+        if visits.max() <= 0:
+            visits = np.where(others, result.visits, -1)
+        best = int(np.lexsort((np.nan_to_num(result.q, nan=-1), visits))[-1])
+        value = float(result.q[best])
+        if exact is None and np.isnan(value):
+            return after, None
+        other = seen_by(position.to_play, (1 + value) / 2, "score") if exact is None else exact
+        gain = other - after.value if position.to_play == 0 else after.value - other
+        is_choice = move == result.best_action()  # the search itself would have played it, so a small loss is noise
+        if exact is not None:
+            better = int(result.actions[best]) if gain > 0 else None
+            return Known(exact, True), better
+        if gain <= (margin if is_choice else 0.0):
+            return after, None
+        return Known(other, False), int(result.actions[best])
+
+    def _line(self, ply: int, move: int) -> tuple[int, ...]:
+        """Return the principal variation that begins with `move`."""
+        result = self._results[ply]
+        return result.principal_variations[int(np.flatnonzero(result.actions == move)[0])]
+
+    def _exact_values(self) -> dict[int, float]:
+        """Return ply -> value where it is certain: at the end, where a search has proven it, and after that.
+
+        All positions after a proven loss are lost too. After a proven winning move they are lost for the opponent.
+        """
+        values: dict[int, float] = {}
+        for ply, position in enumerate(self._positions):
+            outcome = position.outcome()
+            result, before = self._results.get(ply), self._results.get(ply - 1)
+            if outcome is not None:
+                values[ply] = self._valuer.of_outcome(outcome)
+            elif result and result.proven != UNPROVEN:
+                values[ply] = seen_by(position.to_play, (1 + result.value) / 2, "score")
+            elif before and ply - 1 in values:
+                mover = self._positions[ply - 1].to_play
+                is_lost = seen_by(mover, values[ply - 1], "score") == 0
+                if is_lost or (before.proven == PROVEN_WIN and self._moves[ply - 1] == before.best_action()):
+                    values[ply] = values[ply - 1]
+        return values
+
+    def _lead(self, ply: int) -> float | None:
+        position = self._positions[ply]
+        outcome = position.outcome()
+        if outcome is not None:
+            return None if outcome.score is None else outcome.lead(0)
+        result = self._results.get(ply)
+        if result is None or result.score is None:
+            return None
+        return -result.score if position.to_play else result.score
+
+    def _value_of_only_position(self) -> float:
+        return self._valuer.of_result(self._positions[-1], self._results[len(self._positions) - 1])

@@ -1,0 +1,64 @@
+"""The judge: the one bot whose searches are hints, analyses and reviews, chosen by what it is measured to be worth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from plyzero.play.bundled_bots import find_card
+from plyzero.play.players import Bot
+from plyzero.play.strength import explained
+from plyzero.rules.catalog import GameSpec
+from plyzero.run.models import list_models
+from plyzero.settings import SearchSettings
+
+ROLLOUTS: Final = 1000
+"""Number of simulations of pure MCTS as a judge, unless another one is asked for."""
+
+
+class Judge(NamedTuple):
+    """The bot that judges, and a sentence that names it and says what it is worth.
+
+    network: the file or the run whose network it uses; None for pure MCTS.
+    """
+
+    bot: Bot
+    about: str
+    network: Path | None = None
+
+
+def find_judge(
+    game: GameSpec, *, run: Path | None = None, net: Path | None = None, model: str = "newest", **limits: Any
+) -> Judge:
+    """Return the judge of `game`: the network of a run or a file if it is measured to beat mcts:100, else the bundled
+    bot at its best, else pure MCTS.
+
+    model:  of the run.
+    limits: simulations and threads, as of `Bot`.
+
+    Raises UserError if the run has no such model, or it cannot be used.
+    """
+    refused = ""
+    path = net or run
+    if path is not None and (net is not None or list_models(path / "models")):
+        bot = Bot.of_model(path, game, model=model, **limits)
+        text, judges = bot.strength()
+        if judges:
+            return Judge(bot, explained(f"The judge: {text}."), path)
+        refused = explained(f", because the network has not beaten mcts:100 yet ({text})")
+    elif path is not None:
+        refused = ", because the run has no model yet"
+    if card := find_card(game):
+        bot = Bot.of_model(card.network, game, **limits)
+        text, judges = bot.strength()
+        if judges or not card.levels[-1].measured:
+            return Judge(bot, explained(f"The judge: {text}{refused}."), card.network)
+    bot = Bot.pure_mcts(
+        game,
+        np.random.default_rng(),
+        simulations=limits.get("simulations", ROLLOUTS),
+        solver_nodes=SearchSettings().solver_nodes,
+    )
+    return Judge(bot, f"The judge: pure MCTS, which knows the rules alone{refused}.")
