@@ -86,7 +86,8 @@ class Game(ABC):
 
     Required: num_actions, observation_shape, max_plies, to_play, legal_actions, play, outcome, observe
     Optional: symmetries, action_name, parse_action, key, render, __str__, from_text, observation_dtype, policy_planes,
-              max_score, points_count, final_board with final_planes, rules_text, sgf_game, waived_laws (all have defaults)
+              max_score, points_count, final_board with final_planes, rules_text, sgf_game, waived_laws (all with
+              defaults)
     With dice: num_chances, chances, roll_name
 
     The players are 0 and 1. The player to move is always read from `to_play` and need not alternate, so passes and

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from plyzero.kits.review.turns import Rolls, Turn
-from plyzero.kits.review.values import Valuer
+from plyzero.kits.review.values import Valuer, seen_by
 from plyzero.kits.review.verdicts import Verdict
 from plyzero.rules.chance import is_chance
 from plyzero.rules.compiled_game import CompiledGame
@@ -106,6 +106,18 @@ class EndsJudging:
         for turn, verdict in zip(self._turns, verdicts, strict=True):
             values[turn.ply] = verdict.before
         return values
+
+    def winrates(self, verdicts: Sequence[Verdict]) -> list[float | None]:
+        """Return the expected score of player 0 in every position; None where no player chooses, but the end."""
+        if self._valuer.unit == "score":
+            return [*self.values(verdicts)]
+        winrates: list[float | None] = [None] * len(self._positions)
+        for ply, result in self._found.items():
+            winrates[ply] = seen_by(self._positions[ply].to_play, (1 + result.value) / 2, "score")
+        outcome = self._positions[-1].outcome()
+        if outcome is not None:
+            winrates[-1] = (1 + outcome.value(0)) / 2
+        return winrates
 
     def leads(self) -> list[float | None]:
         """Return the points by which player 0 is expected to lead in every position; None where they are not known."""

@@ -75,6 +75,10 @@ class TreeJudging:
             values += [verdict.before] * len(turn.moves)
         return [*values, verdicts[-1].after if verdicts else self._value_of_only_position()]
 
+    def winrates(self, verdicts: Sequence[Verdict]) -> Sequence[float | None]:
+        """Return the expected score of player 0 in every position: here the values."""
+        return self.values(verdicts)
+
     def leads(self) -> list[float | None]:
         """Return the points by which player 0 is expected to lead in every position; None where they are not known."""
         return [self._lead(ply) for ply in range(len(self._positions))]

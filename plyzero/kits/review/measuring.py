@@ -47,6 +47,9 @@ SHARE: Final = 0.95
 
 LEAST_SPREAD: Final = 0.02
 
+MAX_BYTES: Final = 10_000
+"""Size of the file of a run, at most."""
+
 Progress = Callable[[int, int], None]
 """Called with the number of games that are measured, and of all."""
 
@@ -61,7 +64,7 @@ def scale_of(judge: Judge, valuer: Valuer, run: Path | None, on_game: Progress, 
         return parse_scale(card.review)
     kept = run / FILE if run is not None and judge.network == run else None
     if kept is not None and kept.exists():
-        return parse_scale(json.loads(read_file(kept)))
+        return parse_scale(json.loads(read_file(kept, max_bytes=MAX_BYTES)))
     scale = measure_scale(valuer, np.random.default_rng(0), seconds=SECONDS, on_game=on_game)
     if kept is not None and may_write:
         write_file(kept, json.dumps(describe_scale(scale)).encode(), replace=True)

@@ -74,7 +74,9 @@ class JudgedRolls:
 class Review:
     """The review of a game. Values are for player 0, in the unit of the review.
 
-    values: of every position; draws: the probability of a draw, and leads: the expected points of player 0, or None.
+    values:   of every position.
+    winrates: the expected score of player 0, draws: the probability of a draw, leads: the expected points of player 0;
+              None where they are not known.
     """
 
     unit: Unit
@@ -82,6 +84,7 @@ class Review:
     turns: Sequence[JudgedTurn]
     rolls: Sequence[JudgedRolls]
     values: Sequence[float]
+    winrates: Sequence[float | None]
     draws: Sequence[float | None]
     leads: Sequence[float | None]
 
@@ -136,6 +139,7 @@ def review(valuer: Valuer, scale: Scale, record: GameRecord, simulations: int) -
         turns=judged,
         rolls=[JudgedRolls(each, values[each.end] - values[each.ply]) for each in rolls],
         values=values,
+        winrates=judging.winrates(verdicts),
         draws=judging.draws(),
         leads=leads,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plyzero.rules.chance import is_chance, move_name
+from plyzero.rules.chance import is_chance
 from plyzero.rules.game import Game
 
 
@@ -39,14 +39,6 @@ class Turn:
     def sign(self) -> int:
         """Return 1 if a large value is good for the player, -1 if it is bad; values are those of player 0."""
         return 1 if self.by == 0 else -1
-
-    def names(self, moves: Sequence[int]) -> tuple[str, ...]:
-        """Return the names of moves from the beginning of the turn on."""
-        names, position = [], self.positions[0]
-        for move in moves:
-            names.append(move_name(position, move))
-            position = position.play_unchecked(move)
-        return tuple(names)
 
 
 @dataclass(frozen=True)
