@@ -14,6 +14,7 @@ from plyzero.commands import common
 from plyzero.errors import UserError
 
 if TYPE_CHECKING:
+    from plyzero.play.judge import Judge
     from plyzero.play.player import Player
     from plyzero.play.players import Bot
     from plyzero.rules.catalog import GameSpec
@@ -74,6 +75,11 @@ class Thinking(NamedTuple):
         return limits
 
 
+Unmeasured = Annotated[
+    bool,
+    typer.Option("--unmeasured", help="Use the network of --run or --net even if it has not beaten mcts:100."),
+]
+
 SearchOptions = Annotated[
     list[str] | None,
     typer.Option("-o", metavar="search.KEY=VALUE", help="A setting of the search, such as search.c_puct=2."),
@@ -105,6 +111,7 @@ def play(
     import numpy as np
 
     from plyzero.commands.terminal import Terminal
+    from plyzero.play.judge import JUDGE_SIMULATIONS, find_judge
     from plyzero.play.players import Bot, find_player
     from plyzero.play.session import SIDES, Session
 
@@ -130,7 +137,11 @@ def play(
     else:
         bot = find_bot(spec, run, net, model, limits)
     person = SIDES.index(side) if side in SIDES else int(np.random.default_rng().integers(2))
-    terminal = Terminal(Session(spec, person), bot, about=about)
+
+    def make_judge() -> Judge:
+        return find_judge(spec, run=run, net=net, model=model, simulations=JUDGE_SIMULATIONS)
+
+    terminal = Terminal(Session(spec, person), bot, make_judge, about=about)
     with common.playing(spec, may_print=True):
         terminal.run()
     terminal.warming.join(10 if owns_process else None)
@@ -161,12 +172,7 @@ def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, lim
     from plyzero.play.bundled_bots import find_card
     from plyzero.play.players import Bot
 
-    if net is not None and run is not None:
-        raise UserError("expected --run or --net, got both")
-    if model != "newest" and run is None:
-        raise UserError(f"--model {model} needs --run")
-    if run is not None and not run.exists():
-        raise UserError(f"{run} is not a run directory: it has no run.toml; make one with plyzero train")
+    check_source(run, net, model)
     card = find_card(game)
     path = net or run
     if path is None and card is not None:
@@ -175,9 +181,19 @@ def find_bot(game: GameSpec, run: Path | None, net: Path | None, model: str, lim
         path = card.network
     if path is None:
         return _pure_mcts(game, limits)
+    return Bot.of_model(path, game, model=model, **limits)
+
+
+def check_source(run: Path | None, net: Path | None, model: str) -> None:
+    """Raise UserError for a run or a file that does not exist, or for options that exclude each other."""
+    if net is not None and run is not None:
+        raise UserError("expected --run or --net, got both")
+    if model != "newest" and run is None:
+        raise UserError(f"--model {model} needs --run")
+    if run is not None and not run.exists():
+        raise UserError(f"{run} is not a run directory: it has no run.toml; make one with plyzero train")
     if net is not None and net.is_dir():
         raise UserError(f"{net} is a directory; expected --net FILE, or --run {net}")
-    return Bot.of_model(path, game, model=model, **limits)
 
 
 def _pure_mcts(game: GameSpec, limits: Mapping[str, Any]) -> Bot:

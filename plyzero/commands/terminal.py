@@ -6,6 +6,7 @@ import errno
 import json
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,12 +27,13 @@ with suppress(ImportError):  # gives input() arrow keys and a history; some syst
     import readline  # noqa: F401
 
 if TYPE_CHECKING:
+    from plyzero.play.judge import Judge
     from plyzero.rules.game import Game, Outcome
     from plyzero.search.slots import SearchResult, SearchSlots
 
 HELP = """Type the name of a move, as listed by `legal`, or a command:
   legal      list the legal moves
-  hint       show the move that the bot would play in your place
+  hint       show the best move that the judge finds
   undo       take back your last move and the bot's reply
   thoughts   show or hide the search results of the bot
   resign     resign the game
@@ -47,9 +49,16 @@ NO_SEARCH = "This opponent has no search whose results could be shown."
 class Terminal:
     """A game between a person who types and a bot: reads commands, shows the board, runs the bot's searches."""
 
-    def __init__(self, session: Session, bot: Player, *, about: str | None = None) -> None:
-        """about: a sentence about the bot; None = what is known of its strength."""
+    def __init__(
+        self, session: Session, bot: Player, make_judge: Callable[[], Judge], *, about: str | None = None
+    ) -> None:
+        """Begin with the board of `session`.
+
+        make_judge: called at the first hint.
+        about:      a sentence about the bot; None = what is known of its strength.
+        """
         self.session, self.bot, self.about = session, bot, about
+        self.make_judge = cache(make_judge)
         self.last_search: tuple[Game, SearchResult] | None = None  # the bot's search for its last move
         self.is_outdated = True  # whether the board on the screen is
         self.shows_searches = False
@@ -190,19 +199,17 @@ class Terminal:
         self.console.print(table)
 
     def hint(self, _: str) -> None:
-        """Print the move that the bot would play, and the search results."""
+        """Print the best move that the judge finds, and the search results."""
         position = self.session.position
         if self.session.outcome:
             self.say("The game is over; there is no move to play.")
             return
-        if not isinstance(self.bot, Bot):
-            self.say(NO_SEARCH)
-            return
-        result = self.search(position, self.bot)
+        judge = self.make_judge()
+        result = self.search(position, judge.bot)
         move, expectation = position.action_name(result.best_action()), _expectation(position, result)
-        self.say(f"In your place the bot would play {move}; it expects {expectation}.")
+        self.say(f"Hint: {move}; the judge expects {expectation}.")
         self.show_search(position, result)
-        self.say(f"The judge: {self.bot.strength().text}.")
+        self.say(judge.sentence)
 
     def undo(self, _: str) -> None:
         """Take back a resignation, or the person's last move and all later moves."""

@@ -14,13 +14,17 @@ from plyzero.rules.catalog import GameSpec
 from plyzero.run.models import list_models
 from plyzero.settings import SearchSettings
 
+JUDGE_SIMULATIONS: Final = 256
+"""Simulations of a hint, and for each turn of a review, unless another number is asked for."""
+
 ROLLOUTS: Final = 1000
 """Number of simulations of pure MCTS as a judge, unless another one is asked for."""
 
 
 class Judge(NamedTuple):
-    """The bot that judges, and a sentence that names it and says what it is worth.
+    """The bot that judges.
 
+    about:   what it is, and what it is measured to be worth.
     network: the file or the run whose network it uses; None for pure MCTS.
     """
 
@@ -28,15 +32,27 @@ class Judge(NamedTuple):
     about: str
     network: Path | None = None
 
+    @property
+    def sentence(self) -> str:
+        """What it is and what it is worth, as a sentence for people."""
+        return explained(f"The judge: {self.about}.")
+
 
 def find_judge(
-    game: GameSpec, *, run: Path | None = None, net: Path | None = None, model: str = "newest", **limits: Any
+    game: GameSpec,
+    *,
+    run: Path | None = None,
+    net: Path | None = None,
+    model: str = "newest",
+    unmeasured: bool = False,
+    **limits: Any,
 ) -> Judge:
     """Return the judge of `game`: the network of a run or a file if it is measured to beat mcts:100, else the bundled
     bot at its best, else pure MCTS.
 
-    model:  of the run.
-    limits: simulations and threads, as of `Bot`.
+    model:      of the run.
+    unmeasured: use the network of a run or a file in any case.
+    limits:     simulations and threads, as of `Bot`.
 
     Raises UserError if the run has no such model, or it cannot be used.
     """
@@ -45,20 +61,20 @@ def find_judge(
     if path is not None and (net is not None or list_models(path / "models")):
         bot = Bot.of_model(path, game, model=model, **limits)
         text, judges = bot.strength()
-        if judges:
-            return Judge(bot, explained(f"The judge: {text}."), path)
-        refused = explained(f", because the network has not beaten mcts:100 yet ({text})")
+        if judges or unmeasured:
+            return Judge(bot, text, path)
+        refused = f", because the network has not beaten mcts:100 yet ({text})"
     elif path is not None:
         refused = ", because the run has no model yet"
     if card := find_card(game):
         bot = Bot.of_model(card.network, game, **limits)
         text, judges = bot.strength()
         if judges or not card.levels[-1].measured:
-            return Judge(bot, explained(f"The judge: {text}{refused}."), card.network)
+            return Judge(bot, f"{text}{refused}", card.network)
     bot = Bot.pure_mcts(
         game,
         np.random.default_rng(),
         simulations=limits.get("simulations", ROLLOUTS),
         solver_nodes=SearchSettings().solver_nodes,
     )
-    return Judge(bot, f"The judge: pure MCTS, which knows the rules alone{refused}.")
+    return Judge(bot, f"pure MCTS, which knows the rules alone{refused}")

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TextIO
 from plyzero.errors import plain, shown
 from plyzero.lines import ArrivingLines, Line, parse_object
 from plyzero.play.found_moves import move_infos, root_info
-from plyzero.play.players import Bot
+from plyzero.play.judge import Judge
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name, possible_moves
 from plyzero.rules.game import Game
@@ -24,7 +24,7 @@ COLOURS: Final = {"b": 0, "black": 0, "w": 1, "white": 1}
 
 def answer_queries(
     game: GameSpec,
-    bot: Bot,
+    judge: Judge,
     source: Iterable[Line],
     sink: TextIO,
     *,
@@ -41,12 +41,11 @@ def answer_queries(
     """
     answered, ignored = 0, set[str]()
     for lines in batches(source):
-        queries = [parse_query(game, line, bot.simulations) for line in lines]
+        queries = [parse_query(game, line, judge.bot.simulations) for line in lines]
         positions = [query.position for query in queries if isinstance(query.position, Game)]
         on_progress(f"{answered} lines answered, searching {len(positions)} positions" if positions else "")
-        results = iter(bot.search(positions) if positions else [])
+        results = iter(judge.bot.search(positions) if positions else [])
         on_progress("")
-        judge = bot.strength().text
         answered += len(lines)
         for id_, position, _ in queries:
             if isinstance(position, str):
@@ -57,7 +56,7 @@ def answer_queries(
                     "id": id_,
                     "moveInfos": move_infos(position, result),
                     "rootInfo": root_info(position, result),
-                    "judge": judge,
+                    "judge": judge.about,
                 }
             sink.write(json.dumps(answer) + "\n")
         sink.flush()

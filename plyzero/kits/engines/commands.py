@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from plyzero.commands import common
-from plyzero.commands.play import Model, Net, RunToPlay, SearchOptions, Simulations, Thinking, find_bot
+from plyzero.commands.play import (
+    Model,
+    Net,
+    RunToPlay,
+    SearchOptions,
+    Simulations,
+    Thinking,
+    Unmeasured,
+    check_source,
+    find_bot,
+)
 from plyzero.errors import UserError
 from plyzero.lines import ArrivingLines, bounded_lines
 
@@ -79,10 +89,15 @@ def analyze(
     model: Model = "newest",
     simulations: Simulations = None,
     options: SearchOptions = None,
+    unmeasured: Unmeasured = False,
     start: common.Start = None,
 ) -> None:
-    """Analyze positions: one JSON line in, such as {"id": 1, "moves": ["4", "4"]}, one JSON line out, in order."""
+    """Analyze positions: one JSON line in, such as {"id": 1, "moves": ["4", "4"]}, one JSON line out, in order.
+
+    The judge is the network of --run or --net if it is measured to beat mcts:100, else the bundled bot, else pure MCTS.
+    """
     from plyzero.kits.engines.analysis import answer_queries
+    from plyzero.play.judge import find_judge
     from plyzero.run.configuration import change_search, parse_search_options
 
     def note(text: str) -> None:
@@ -91,7 +106,8 @@ def analyze(
     spec = common.find_game(game, start)
     changes = parse_search_options(options or ())
     limits = Thinking(None, None, None).limits(simulations, uses_cores=False)
+    check_source(run, net, model)
     with common.playing(spec) as output, common.show_progress("") as report:
-        bot = find_bot(spec, run, net, model, limits)
-        bot.settings = change_search(bot.settings, changes)
-        answer_queries(spec, bot, bounded_lines(sys.stdin), output, on_progress=report, on_note=note)
+        judge = find_judge(spec, run=run, net=net, model=model, unmeasured=unmeasured, **limits)
+        judge.bot.settings = change_search(judge.bot.settings, changes)
+        answer_queries(spec, judge, bounded_lines(sys.stdin), output, on_progress=report, on_note=note)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from plyzero.errors import UserError, shown
+from plyzero.errors import UserError, plain, shown
 from plyzero.lines import MAX_LINE, parse_object
 from plyzero.play.session import SIDES, STARTED, VERSION, Session
 from plyzero.rules.board import Board, Cell
@@ -144,6 +144,32 @@ def read_game(lines: Iterable[str | bytes], game: GameSpec, chosen: str, name: s
     if by_id:
         raise UserError(f"none of the {count} games in {name} has the id {chosen}")
     raise UserError(f"expected --game from 1 to {count}, the number of games in {name}, got {chosen}")
+
+
+class ReadGame(NamedTuple):
+    """A game of a file, or why it cannot be used, as a sentence.
+
+    number:  1 for the first game of the file.
+    players: the names of the players of both sides; () if the file does not have them.
+    """
+
+    number: int
+    players: tuple[str, str] | tuple[()]
+    record: GameRecord | str
+
+
+def read_games(lines: Iterable[str | bytes], game: GameSpec) -> Iterator[ReadGame]:
+    """Yield every game of a file as `read_game` reads them. One that cannot be used is a sentence with its line."""
+    for count, (number, text) in enumerate(_texts(lines), 1):
+        players: tuple[str, str] | tuple[()] = ()
+        try:
+            fields = parse_object(text)
+            names = fields.get("first"), fields.get("second")
+            if isinstance(names[0], str) and isinstance(names[1], str):
+                players = plain(names[0], 80), plain(names[1], 80)
+            yield ReadGame(count, players, _replay(fields, game))
+        except ValueError as error:
+            yield ReadGame(count, players, f"line {number}: {plain(str(error), 300)}")
 
 
 def _texts(lines: Iterable[str | bytes]) -> Iterator[tuple[int, bytes]]:

@@ -17,24 +17,24 @@ LINE: Final = 6
 
 def amount(value: float, unit: Unit, *, signed: bool = False) -> str:
     """Return a difference of values in words, such as "12 percentage points" or "0.25 points"."""
-    number = _number(value, unit, signed=signed)
+    number = number_in(value, unit, signed=signed)
     return f"{number} percentage points" if unit == "score" else f"{number} points"
 
 
 def amount_lost(judged: JudgedTurn, unit: Unit) -> str:
     """Return what a turn has lost, with its uncertainty, in words."""
-    lost = _number(judged.lost, unit)
+    lost = number_in(judged.lost, unit)
     if judged.margin > 0:
-        lost += f" ± {_number(judged.margin, unit)}"
+        lost += f" ± {number_in(judged.margin, unit)}"
     lost += " percentage points" if unit == "score" else " points"
     if judged.points is not None and judged.points >= 0.05:
         lost += f" and about {judged.points:.1f} points"
     return lost
 
 
-def _number(value: float, unit: Unit, *, signed: bool = False) -> str:
-    text = f"{100 * value:.1f}" if unit == "score" else f"{value:.2f}"
-    text = text.removesuffix(".0")
+def number_in(value: float, unit: Unit, *, signed: bool = False) -> str:
+    """Return a difference of values as a number: in percentage points, or in points."""
+    text = f"{100 * value:.0f}" if unit == "score" else f"{value:.2f}"
     return f"+{text}" if signed and value > 0 else text
 
 
@@ -51,11 +51,15 @@ def verdict_of(review: Review, loser: int | None) -> str:
             return f"{_capital(named)} has lost {lost} by {_clearly_worse(len(clear))}."
         return f"The turns of {named} were as good as the judge can tell."
     play = amount(-review.lost(loser), review.unit, signed=True)
-    sums = f"luck {amount(luck, review.unit, signed=True)}, play {play}"
+    sums = f"luck {number_in(luck, review.unit, signed=True)}, play {play}"
     if not clear:
         decided = ", and luck decided" if luck < 0 else ""
         return f"The turns of {named} were as good as the judge can tell{decided}: {sums}."
-    return f"{_capital(named)}: {sums}."
+    if luck >= 0:
+        return f"{_capital(named)} lost by play, not by luck: {sums}."
+    if -luck > review.lost(loser):
+        return f"{_capital(named)} lost more by luck than by play: {sums}."
+    return f"{_capital(named)} lost more by play than by luck: {sums}."
 
 
 def describe(review: Review, positions: Sequence[Game], *, judge: str, loser: int | None) -> dict[str, object]:
