@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -11,6 +12,7 @@ from plyzero.play.bundled_bots import find_card
 from plyzero.play.players import Bot
 from plyzero.play.strength import explained
 from plyzero.rules.catalog import GameSpec
+from plyzero.run.configuration import change_search
 from plyzero.run.models import list_models
 from plyzero.settings import SearchSettings
 
@@ -56,6 +58,16 @@ def find_judge(
 
     Raises UserError if the run has no such model, or it cannot be used.
     """
+    judge = _choose(game, run, net, model, unmeasured, limits)
+    if game.start.num_chances:
+        # Gumbel's choices below the root follow the order of the rolls, so its values of moves do not converge.
+        judge.bot.settings = change_search(judge.bot.settings, {"algorithm": "puct"})
+    return judge
+
+
+def _choose(
+    game: GameSpec, run: Path | None, net: Path | None, model: str, unmeasured: bool, limits: Mapping[str, Any]
+) -> Judge:
     refused = ""
     path = net or run
     if path is not None and (net is not None or list_models(path / "models")):

@@ -8,6 +8,7 @@ import pytest
 
 from plyzero.commands.terminal import HELP, Terminal
 from plyzero.play.agents import Agent, AgentPlayer
+from plyzero.play.judge import Judge
 from plyzero.play.players import Bot, find_player
 from plyzero.play.session import Session
 from plyzero.rules.catalog import GameSpec, load_game
@@ -31,7 +32,7 @@ class Screen:
 
     def begin(self, game: GameSpec, person: int) -> None:
         bot = Bot.pure_mcts(game, np.random.default_rng(0), simulations=60)
-        self.terminal = Terminal(Session(game, person), bot)
+        self.terminal = Terminal(Session(game, person), bot, lambda: Judge(bot, "a bot"))
 
     def types(self, *lines: str, bot: str = "") -> str:
         """Return what the screen shows when `lines` are typed, then the end of input."""
@@ -116,7 +117,8 @@ def test_legal_lists_the_moves_and_help_the_commands(screen: Screen):
 
 def test_a_hint_searches_in_the_persons_place_and_changes_nothing(screen: Screen):
     shown = screen.types("hint", "legal")
-    assert "In your place the bot would play " in shown
+    assert "Hint: " in shown
+    assert "The judge: a bot.\n" in shown
     assert "move  visits  win rate  prior  principal variation" in shown
     assert "Legal: a1 b1 c1 a2" in shown
     assert screen.terminal.session.moves == []
@@ -124,7 +126,7 @@ def test_a_hint_searches_in_the_persons_place_and_changes_nothing(screen: Screen
 
 def test_a_proven_win_is_certain_in_the_hint(screen: Screen):
     shown = screen.types("a1", "b1", "hint", bot="a2 b2 c1")
-    assert "In your place the bot would play c1; it expects a certain win." in shown
+    assert "Hint: c1; the judge expects a certain win." in shown
 
 
 def test_undo_takes_back_the_move_and_its_answer(screen: Screen):
@@ -236,11 +238,12 @@ def test_the_bot_answers_with_any_number_of_simulations(screen: Screen, simulati
     assert "The bot plays" in screen.types("hint", "thoughts")
 
 
-def test_an_opponent_without_a_search_plays_and_says_that_it_has_none(screen: Screen):
+def test_an_opponent_without_a_search_plays_and_the_judge_gives_hints(screen: Screen):
     screen.terminal.bot = find_player("greedy", TIC_TAC_TOE, np.random.default_rng(0))
     printed = screen.types("a1", "hint", "thoughts", "undo", "b2")
     assert "the bot is greedy." in printed
-    assert printed.count("This opponent has no search whose results could be shown.") == 2
+    assert printed.count("This opponent has no search whose results could be shown.") == 1
+    assert printed.count("Hint: ") == 1
     assert printed.count("The bot plays ") == 2
 
 

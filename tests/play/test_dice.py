@@ -2,6 +2,7 @@
 
 import io
 import json
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from plyzero.commands.terminal import Terminal
 from plyzero.errors import UserError
 from plyzero.kits.engines.analysis import answer_queries
+from plyzero.play.judge import Judge
 from plyzero.play.match import play_match, random_openings
 from plyzero.play.player import RandomPlayer
 from plyzero.play.players import Bot
@@ -78,7 +80,7 @@ def test_a_name_that_is_no_possible_roll_is_refused(start):
 
 
 def test_the_terminal_says_what_was_rolled(capsys):
-    terminal = Terminal(session(PlainRace()), RandomPlayer(np.random.default_rng(0)))
+    terminal = Terminal(session(PlainRace()), RandomPlayer(np.random.default_rng(0)), Mock())
     terminal.show_board()
     first = terminal.session.last_rolls
     terminal.play(1)
@@ -100,7 +102,7 @@ def test_the_terminal_says_what_was_rolled(capsys):
 def test_the_terminal_says_who_begins_where_dice_decide(person, rolled, said, capsys):
     game = GameSpec("race", WhoBegins())
     begun = Session(game, person, *play_named(game.start, [rolled]))
-    Terminal(begun, RandomPlayer(np.random.default_rng(0))).begin()
+    Terminal(begun, RandomPlayer(np.random.default_rng(0)), Mock()).begin()
     assert f"race: {said}; the bot is random.\n" in capsys.readouterr().out
     assert begun.first_mover == ["one", "three"].index(rolled)
     assert begun.is_persons_turn == ("you move first" in said)
@@ -151,7 +153,8 @@ MOVES = ("", "one", "one throw", "one throw again three", "throw")
 def test_analysis_takes_rolls_and_asks_for_one_that_is_missing():
     game, answers = GameSpec("race", Race()), io.StringIO()
     queries = [json.dumps({"moves": moves.split()}) for moves in MOVES]
-    answer_queries(game, Bot.pure_mcts(game, np.random.default_rng(0), simulations=20), queries, answers)
+    judge = Judge(Bot.pure_mcts(game, np.random.default_rng(0), simulations=20), "pure MCTS")
+    answer_queries(game, judge, queries, answers)
     found = [json.loads(line) for line in answers.getvalue().splitlines()]
     assert found[0]["error"] == "chance moves after these moves; add a roll to them, one of one three"
     assert {info["move"] for info in found[1]["moveInfos"]} == {"step", "throw"}

@@ -16,6 +16,7 @@ from plyzero.kits.engines import analysis
 from plyzero.kits.engines.analysis import answer_queries
 from plyzero.lines import MAX_LINE, bounded_lines
 from plyzero.play.found_moves import move_infos, root_info
+from plyzero.play.judge import Judge
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import load_game
 from plyzero.search.slots import search
@@ -44,7 +45,7 @@ def bot_of(evaluate, game=CONNECT_FOUR, *, simulations: int = 16, kind: str = "g
 
 def answers(lines: list[str], bot: Bot, **more) -> list[dict]:
     sink = io.StringIO()
-    answer_queries(bot.game, bot, lines, sink, **more)
+    answer_queries(bot.game, Judge(bot, "a bot"), lines, sink, **more)
     return [json.loads(line) for line in sink.getvalue().splitlines()]
 
 
@@ -140,7 +141,7 @@ def test_an_input_that_cannot_be_read_ends_in_its_error_after_the_answers():
 
     sink = io.StringIO()
     with pytest.raises(OSError, match="it is gone"):
-        answer_queries(CONNECT_FOUR, bot_of(toys.Hashed(7)), broken(), sink)
+        answer_queries(CONNECT_FOUR, Judge(bot_of(toys.Hashed(7)), "a bot"), broken(), sink)
     assert json.loads(sink.getvalue())["id"] == 1
 
 
