@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -45,6 +46,7 @@ def find_judge(
     net: Path | None = None,
     model: str = "newest",
     unmeasured: bool = False,
+    load: Callable[..., Bot] = Bot.of_model,
     **limits: Any,
 ) -> Judge:
     """Return the judge of `game`: the network of a run or a file if it is measured to beat mcts:100, else the bundled
@@ -52,6 +54,7 @@ def find_judge(
 
     model:      of the run.
     unmeasured: use the network of a run or a file in any case.
+    load:       loads a network, in place of `Bot.of_model`, whose arguments it takes.
     limits:     simulations and threads, as of `Bot`.
 
     Raises UserError if the run has no such model, or it cannot be used.
@@ -59,7 +62,7 @@ def find_judge(
     refused = ""
     path = net or run
     if path is not None and (net is not None or list_models(path / "models")):
-        bot = Bot.of_model(path, game, model=model, **limits)
+        bot = load(path, game, model=model, **limits)
         text, judges = bot.strength()
         if judges or unmeasured:
             return Judge(bot, text, path)
@@ -67,13 +70,13 @@ def find_judge(
     elif path is not None:
         refused = ", because the run has no model yet"
     if card := find_card(game):
-        bot = Bot.of_model(card.network, game, **limits)
+        bot = load(card.network, game, **limits)
         text, judges = bot.strength()
         if judges or not card.levels[-1].measured:
             return Judge(bot, f"{text}{refused}", card.network)
     bot = Bot.pure_mcts(
         game,
-        np.random.default_rng(),
+        np.random.default_rng(0),  # so that it finds the same everywhere
         simulations=limits.get("simulations", ROLLOUTS),
         solver_nodes=SearchSettings().solver_nodes,
     )
