@@ -36,7 +36,8 @@ KITS = {
     "cluster": set(),
     "imitation": set(),
     "arena": set(),
-    "web": {"arena", "engines"},
+    "review": {"engines"},
+    "web": {"arena", "engines", "review"},
     "experiments": {"arena", "engines"},
 }
 """Kits, and the other kits that each of them imports. All import the core, and the core imports none."""

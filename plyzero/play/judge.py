@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -47,6 +47,7 @@ def find_judge(
     net: Path | None = None,
     model: str = "newest",
     unmeasured: bool = False,
+    load: Callable[..., Bot] = Bot.of_model,
     **limits: Any,
 ) -> Judge:
     """Return the judge of `game`: the network of a run or a file if it is measured to beat mcts:100, else the bundled
@@ -54,39 +55,41 @@ def find_judge(
 
     model:      of the run.
     unmeasured: use the network of a run or a file in any case.
+    load:       loads a network, in place of `Bot.of_model`, whose arguments it takes.
     limits:     simulations and threads, as of `Bot`.
 
     Raises UserError if the run has no such model, or it cannot be used.
     """
-    judge = _choose(game, run, net, model, unmeasured, limits)
-    if game.start.num_chances:
-        # Gumbel's choices below the root follow the order of the rolls, so its values of moves do not converge.
-        judge.bot.settings = change_search(judge.bot.settings, {"algorithm": "puct"})
-    return judge
-
-
-def _choose(
-    game: GameSpec, run: Path | None, net: Path | None, model: str, unmeasured: bool, limits: Mapping[str, Any]
-) -> Judge:
     refused = ""
     path = net or run
     if path is not None and (net is not None or list_models(path / "models")):
-        bot = Bot.of_model(path, game, model=model, **limits)
+        bot = load(path, game, model=model, **limits)
         text, judges = bot.strength()
         if judges or unmeasured:
-            return Judge(bot, text, path)
+            return Judge(_judging(bot), text, path)
         refused = f", because the network has not beaten mcts:100 yet ({text})"
     elif path is not None:
         refused = ", because the run has no model yet"
     if card := find_card(game):
-        bot = Bot.of_model(card.network, game, **limits)
+        bot = load(card.network, game, **limits)
         text, judges = bot.strength()
         if judges or not card.levels[-1].measured:
-            return Judge(bot, f"{text}{refused}", card.network)
+            return Judge(_judging(bot), f"{text}{refused}", card.network)
     bot = Bot.pure_mcts(
         game,
-        np.random.default_rng(),
+        np.random.default_rng(0),  # so that it finds the same everywhere
         simulations=limits.get("simulations", ROLLOUTS),
         solver_nodes=SearchSettings().solver_nodes,
     )
     return Judge(bot, f"pure MCTS, which knows the rules alone{refused}")
+
+
+def _judging(bot: Bot) -> Bot:
+    """Return the bot with a search whose values of moves converge.
+
+    In games with dice that is PUCT: Gumbel's choices below the root go in step with the order of the rolls.
+    """
+    other = bot.with_simulations(bot.simulations)
+    if bot.game.start.num_chances:
+        other.settings = change_search(bot.settings, {"algorithm": "puct"})
+    return other

@@ -13,6 +13,7 @@ from plyzero.commands.terminal import Terminal
 from plyzero.errors import UserError
 from plyzero.kits.engines.analysis import answer_queries
 from plyzero.kits.web.opponents import Opponents
+from plyzero.play.bundled_bots import find_card
 from plyzero.play.players import Bot
 from plyzero.play.session import Session
 from plyzero.play.strength import UNKNOWN, introduction, strength_of
@@ -106,23 +107,22 @@ def test_a_player_is_introduced_with_its_strength_and_pure_search_with_the_way_t
     )
 
 
-def test_a_review_is_by_pure_search_until_the_network_has_beaten_it(run: Run):
+def test_the_page_has_the_judge_that_find_judge_names_also_while_a_run_grows(run: Run):
     publish_model(run.models, untrained(run), fence=1, step=9)
     opponents = Opponents(GAME, run=run.root)
-    bot, judge = opponents.judge("", 256, most=10_000)
-    assert (bot.name, bot.simulations) == ("mcts:1000", 256)
-    assert judge == (
-        "The judge: pure MCTS with 256 rollouts, because the network has not beaten "
-        "pure MCTS (100 random games a move) yet (step 9 has not been measured against pure MCTS)."
+    judge = opponents.judge("", 100, most=10_000)
+    assert judge.bot.model_file == find_card(GAME).network
+    assert judge.sentence.endswith(
+        ", because the network has not beaten pure MCTS (100 random games a move) yet "
+        "(step 9 has not been measured against pure MCTS)."
     )
-    assert [opponents.judge("", each, most=10_000)[0].simulations for each in (4096, 1, None)] == [4096, 256, 256]
+    assert [opponents.judge("", each, most=10_000).bot.simulations for each in (4096, 1, None)] == [4096, 1, 256]
+    assert opponents.network().name.startswith("000001-000000009-")
     measure(run, 9, mcts_100=[16, 0, 4])  # while the page is open
-    bot, judge = opponents.judge("", 256, most=10_000)
-    assert bot.simulations == 256
-    assert bot.name.startswith("000001-000000009-")
-    assert judge == "The judge: step 9 scored 80% (58-92) in 20 games against pure MCTS (100 random games a move)."
-    assert Opponents(load_game("tests.helpers.toys:Relay")).judge("", None, most=10_000)[1] == (
-        "The judge: pure MCTS with 1000 rollouts."
+    judge = opponents.judge("", 100, most=10_000)
+    assert judge.bot.name.startswith("000001-000000009-")
+    assert judge.sentence == (
+        "The judge: step 9 scored 80% (58-92) in 20 games against pure MCTS (100 random games a move)."
     )
 
 

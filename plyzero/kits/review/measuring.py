@@ -140,11 +140,11 @@ def _play(valuer: Valuer, number: int, rng: np.random.Generator) -> tuple[GameRe
 
     A turn of several moves is played at random as a whole or not at all.
     """
-    bot = valuer.bot.with_simulations(PLAYING)
-    positions, moves = [bot.game.start], list[int]()
+    start = valuer.bot.game.start
+    positions, moves = [start], list[int]()
     random_plies = set[int]()
     is_random, mover = False, None
-    while len(moves) < bot.game.start.max_plies:
+    while len(moves) < start.max_plies:
         position, rolls = roll_dice(positions[-1], rng)
         for roll in rolls:
             moves.append(roll)
@@ -156,7 +156,10 @@ def _play(valuer: Valuer, number: int, rng: np.random.Generator) -> tuple[GameRe
             is_random = bool(rng.random() < RANDOM_SHARE) if number % 2 else mover == number // 2 % 2
         if is_random:
             random_plies.add(len(moves))
-        move = int(rng.choice(np.asarray(position.legal_actions()))) if is_random else bot.choose(position)
+            move = int(rng.choice(np.asarray(position.legal_actions())))
+        else:
+            (result,) = valuer.search([position], PLAYING)
+            move = result.best_action()
         moves.append(move)
         positions.append(position.play_unchecked(move))
     return GameRecord(positions, moves), random_plies

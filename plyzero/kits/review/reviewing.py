@@ -145,6 +145,12 @@ def review(valuer: Valuer, scale: Scale, record: GameRecord, simulations: int) -
     )
 
 
+def cost(valuer: Valuer, record: GameRecord, simulations: int) -> int:
+    """Return about the number of simulations of the first search of all turns of a game."""
+    judging, turns, _ = _judging(valuer, record)
+    return sum(judging.cost(number, simulations) for number in range(len(turns)))
+
+
 def losses(valuer: Valuer, record: GameRecord, simulations: int) -> list[tuple[Turn, float]]:
     """Return each turn of a game and what it has lost by one search, which is not repeated where it is not clear."""
     judging, turns, _ = _judging(valuer, record)

@@ -74,7 +74,8 @@ def describe(review: Review, positions: Sequence[Game], *, judge: str, loser: in
     turns:   `ply`, the number of moves and rolls before it, and `plies`, that of its moves; `by`; the names of its
              `moves` and of the `best` ones; `lost`, with the `margin` of its uncertainty, and whether it is `clear`;
              `mistake`: "inaccuracy", "mistake", "blunder" or null; `points` lost beside the expected score, or null;
-             the names of the better `line`, and of the `answer` to the turn that was played, [] where none is known.
+             the names of the better `line`, and of the `answer` to the turn that was played, [] where none is known;
+             and `choices`, the number of legal moves where the best turn first differs from that played, else 0.
     rolls:   `ply` and `plies`; the `names`; and `luck`, what they gave player 0.
     plies:   for each position the `value` for player 0; `withoutLuck`, the same if no roll had given anything beside
              its expectation; `winrate`, the expected score of player 0; `drawrate` and `lead`; null where not known.
@@ -143,7 +144,17 @@ def _describe_turn(judged: JudgedTurn, positions: Sequence[Game]) -> dict[str, o
         "points": _rounded(judged.points, 1),
         "line": action_names(before, judged.line[:LINE]),
         "answer": action_names(after, judged.answer[:LINE]),
+        "choices": _choices(judged),
     }
+
+
+def _choices(judged: JudgedTurn) -> int:
+    """Return the number of legal moves where the best turn first differs from the one played; 0 if it is the same."""
+    turn = judged.turn
+    for position, played, better in zip(turn.positions, turn.moves, judged.best, strict=False):
+        if played != better:
+            return len(position.legal_actions())
+    return 0
 
 
 def _rounded(value: float | None, digits: int = 4) -> float | None:

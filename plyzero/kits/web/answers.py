@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from plyzero.errors import UserError, shown
+from plyzero.kits.engines.game_record import GameRecord
 from plyzero.kits.web.opponents import ANALYSIS, Opponents
 from plyzero.kits.web.play_api import (
     describe_ends,
@@ -25,9 +26,8 @@ from plyzero.kits.web.play_api import (
     search_position,
     unfinished_position,
 )
-from plyzero.kits.web.reviews import review
+from plyzero.kits.web.review_api import Reviews
 from plyzero.kits.web.searches import Event, Report, Searches
-from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import first_decision, is_chance
 from plyzero.rules.user_errors import with_location
@@ -60,6 +60,7 @@ class GameAnswers:
         self._searches = searches
         self._has_run = has_run
         self._has_home = has_home
+        self._reviews = Reviews()
         self._warm_up = WarmUp(self._first_search)
         self._ends: object = None  # what `ends` answers, once it has been asked for
         self._begun = {"": game}  # text of a position that a visitor has set up -> the game that begins there
@@ -106,23 +107,38 @@ class GameAnswers:
 
         def search(game: GameSpec, moves: str, report: Report) -> Event:
             position = unfinished_position(game, moves)
+            if name == ANALYSIS:
+                judge = self._opponents.judge(step, simulations, most=MAX_SIMULATIONS)
+                return search_position(judge.bot, position, judge.sentence)(report)
             player = self._opponents.find(name, step=step, moves=_moves_before(game, moves, position.to_play))
-            if name == ANALYSIS and simulations is not None and isinstance(player, Bot):
-                player = player.with_simulations(simulations, most=MAX_SIMULATIONS)
             return search_position(player, position)(report)
 
         return self._stream(request, search)
 
     async def review_game(self, request: Request) -> Response:
-        """Stream the review of a game."""
+        """Stream the review of a game, or of what is played after `since` moves and rolls of it.
+
+        `resigned` is the player who has resigned. Measuring the scale has a time of its own, before the review.
+        """
         step = request.query_params.get("step", "")
-        simulations = number_of(request, "simulations")
+        simulations, since = number_of(request, "simulations"), number_of(request, "since") or 0
+        resigned = number_of(request, "resigned", most=1)
+
+        def record_of(game: GameSpec, text: str) -> GameRecord:
+            positions, moves = parse_moves(game, text)
+            begin = min(since, len(moves))
+            return GameRecord(positions[begin:], moves[begin:], resigned=resigned)
+
+        def measure(game: GameSpec, moves: str, report: Report) -> Event:
+            record_of(game, moves)
+            self._reviews.measure(self._opponents.judge(step, simulations, most=MAX_SIMULATIONS), report)
+            return {}
 
         def search(game: GameSpec, moves: str, report: Report) -> Event:
-            bot, judge = self._opponents.judge(step, simulations, most=MAX_SIMULATIONS)
-            return {**review(bot, *parse_moves(game, moves))(report), "judge": judge}
+            judge = self._opponents.judge(step, simulations, most=MAX_SIMULATIONS)
+            return self._reviews.review(judge, record_of(game, moves), report)
 
-        return self._stream(request, search)
+        return self._stream(request, measure, search)
 
     async def inspect_network(self, request: Request) -> Response:
         """Return the network's input and output in a position."""
@@ -130,7 +146,7 @@ class GameAnswers:
         game, moves = await self._asked(request)
 
         def view() -> dict[str, object]:
-            return network_view(self._find_bot(step), unfinished_position(game, moves))
+            return network_view(self._opponents.network(step), unfinished_position(game, moves))
 
         return JSONResponse(await run_in_threadpool(view))
 
@@ -157,8 +173,11 @@ class GameAnswers:
         found = await self._searches.result(search, visitor)
         return cast(GameSpec, found["game"])
 
-    def _stream(self, request: Request, search: Callable[[GameSpec, str, Report], Event]) -> Response:
-        """Return the response that streams the events of a search in the position of a request."""
+    def _stream(self, request: Request, *searches: Callable[[GameSpec, str, Report], Event]) -> Response:
+        """Return the response that streams the events of searches in the position of a request, one after the other.
+
+        Only the last one has a last event, unless one before it fails.
+        """
 
         async def events() -> AsyncIterator[Event]:
             try:
@@ -166,8 +185,12 @@ class GameAnswers:
             except UserError as error:
                 yield {"done": True, "error": str(error)}
                 return
-            async for event in self._searches.stream(partial(search, game, moves), visitor_of(request)):
-                yield event
+            for search in searches:
+                async for event in self._searches.stream(partial(search, game, moves), visitor_of(request)):
+                    if search is searches[-1] or "error" in event or not event.get("done"):
+                        yield event
+                if "error" in event:
+                    return
 
         async def lines() -> AsyncIterator[str]:
             async for event in events():
@@ -188,13 +211,9 @@ class GameAnswers:
             "hasNetwork": opponents.has_network,
         }
 
-    def _find_bot(self, step: str) -> Bot:
-        player = self._opponents.find(ANALYSIS, step=step)
-        assert isinstance(player, Bot)
-        return player
-
     def _first_search(self) -> None:
-        self._find_bot("").with_simulations(1).search([first_decision(self._game.start)])
+        for bot in (self._opponents.network(), self._opponents.judge().bot):
+            bot.with_simulations(1).search([first_decision(self._game.start)])
 
 
 class WarmUp:

@@ -13,17 +13,19 @@ import numpy as np
 from plyzero.errors import UserError, shown
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.clock import DEFAULT_SIMULATIONS, Clock
+from plyzero.play.judge import JUDGE_SIMULATIONS, Judge, find_judge
 from plyzero.play.player import Player
 from plyzero.play.players import Bot, find_player
 from plyzero.play.strength import explained, strength_of
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.models import list_models
+from plyzero.setting_types import MAX_SIMULATIONS
 
 ANALYSIS: Final = "analysis"
-"""The player of analyses and reviews: the strongest there is, which plays the best move."""
+"""The judge, whose searches are hints, analyses and reviews."""
 
 TIMED: Final = "clock"
-"""The same player under a clock."""
+"""The same bot under a clock."""
 
 SIMULATIONS: Final = (0, 16, 64, 256, 1024)
 """The strengths of a network that can be chosen as an opponent, in simulations per move."""
@@ -37,14 +39,11 @@ RULES: Final = {"alphabeta:4": "alpha-beta, 4 plies", "greedy": "the greedy play
 LEVELS: Final = ("beginner", "novice", "casual", "intermediate", "advanced", "strong", "expert", "master", "strongest")
 """Names of a bot's levels, the weakest first; a bot with fewer levels has the first, the last, and some between."""
 
-REVIEW_ROLLOUTS: Final = 256
-"""Least number of rollouts of pure MCTS as a reviewer: clearly more than those that the network has not beaten."""
-
 
 class Opponents:
     """The opponents: the model of a run or of a file, the bundled bot, pure MCTS, rules, and random moves.
 
-    Bots are made when they are first needed, and kept. Until a run has a model, pure MCTS takes its place.
+    Networks are loaded when they are first needed, and kept. Until a run has a model, pure MCTS takes its place.
     """
 
     def __init__(
@@ -60,14 +59,14 @@ class Opponents:
         """Find the models.
 
         others:         players by name, as `find_player` knows them. Raises UserError if one does not exist.
-        clock, threads: of a further opponent, the player of analyses under a clock; of all bots with a network.
+        clock, threads: of a further opponent, the judge under a clock; of all opponents with a network.
         """
         self.game, self._others, self._clock, self._threads = game, others, clock, threads
         self._run, self._net = run and run.absolute(), net and net.absolute()  # rules may leave the current directory
         for name in others:
             find_player(name, game, np.random.default_rng())
         self._card = None if run or net else find_card(game)
-        self._bots = lru_cache(4 + len(self._card.levels if self._card else ()))(self._make)
+        self._bots = lru_cache(6 + len(self._card.levels if self._card else ()))(self._make)
         self._lock = threading.Lock()
 
     def names(self) -> dict[str, str]:
@@ -111,7 +110,7 @@ class Opponents:
         return models[0].step if models else None
 
     def find(self, name: str, *, step: str = "", moves: int = 0) -> Player:
-        """Return the opponent with the id `name`, or the player of analyses.
+        """Return the opponent with the id `name`, or the judge.
 
         step:  of the model, for a run; "" = the newest. Raises UserError if there is no such opponent or model.
         moves: number that it has made in the game, each of which has taken its time at most.
@@ -122,53 +121,52 @@ class Opponents:
         if name in self._others or name in RULES or kind == "mcts":
             return find_player(name, self.game, np.random.default_rng())  # anew: an agent plays one game at a time
         if kind == "level":
-            return self._kept(None, number)
-        bot = self._with_network(step)
+            return self._kept(None, number, self._threads)
+        if name == ANALYSIS:
+            return self.judge(step).bot
         if name == TIMED and self._clock:
-            return bot.with_clock(self._clock.after(moves))
-        return bot if kind == ANALYSIS else bot.with_simulations(int(number))
+            return self.judge(step, threads=self._threads).bot.with_clock(self._clock.after(moves))
+        return self.network(step).with_simulations(int(number))
 
-    def judge(self, step: str, simulations: int | None, *, most: int) -> tuple[Bot, str]:
-        """Return the bot that reviews games, and a sentence about its strength.
+    def judge(
+        self, step: str = "", simulations: int | None = None, *, most: int = MAX_SIMULATIONS, threads: int = 0
+    ) -> Judge:
+        """Return the judge: that of `find_judge`, with JUDGE_SIMULATIONS or another number.
 
-        It is the player of analyses with `simulations`; while its network has not beaten mcts:100, pure MCTS with
-        as many rollouts, at least REVIEW_ROLLOUTS. None = its usual number. Raises UserError for more than `most`, and
+        Without `threads` it finds the same as in the terminal. Raises UserError for more simulations than `most`, and
         as `find` does.
         """
-        bot = self._with_network(step)
-        bot = bot if simulations is None else bot.with_simulations(simulations, most=most)
-        text, judges = bot.strength()
-        if judges:
-            return bot, explained(f"The judge: {text}.")
-        rollouts = max(bot.simulations, REVIEW_ROLLOUTS)
-        why = explained(f"because the network has not beaten mcts:100 yet ({text})")
-        return self._pure_mcts().with_simulations(rollouts), f"The judge: pure MCTS with {rollouts} rollouts, {why}."
+
+        def load(path: Path, game: GameSpec, *, model: str = "newest", threads: int) -> Bot:
+            return self._kept(path, model, threads)
+
+        judge = find_judge(self.game, run=self._run, net=self._net, model=self._model(step), load=load, threads=threads)
+        number = JUDGE_SIMULATIONS if simulations is None else simulations
+        return judge._replace(bot=judge.bot.with_simulations(number, most=most))
 
     @property
     def has_network(self) -> bool:
-        """Whether analyses use a network, and not random rollouts."""
+        """Whether there is a network to look into: of the run or the file or, without these, of the bundled bot."""
         return bool(self._card or self._net) or self.newest_step() is not None
 
-    def _with_network(self, step: str) -> Bot:
-        """Return the bot whose network is used for analyses."""
-        if self._card:
-            return self._kept(self._card.network)
-        if self._net:
-            return self._kept(self._net)
+    def network(self, step: str = "") -> Bot:
+        """Return the bot with this network; without one, the judge."""
+        if not self.has_network:
+            return self.judge().bot
+        path = self._card.network if self._card else self._net or self._run
+        return self._kept(path, self._model(step), self._threads)
+
+    def _model(self, step: str) -> str:
+        """Return the name of a model of the run, by its training step."""
         newest = self.newest_step()
-        if self._run is None or newest is None:
-            return self._pure_mcts()
-        return self._kept(self._run, step or str(newest))
+        return "newest" if newest is None else step or str(newest)
 
-    def _pure_mcts(self) -> Bot:
-        return Bot.pure_mcts(self.game, np.random.default_rng(), simulations=ROLLOUTS[-1])
-
-    def _kept(self, path: Path | None, model: str = "newest") -> Bot:
+    def _kept(self, path: Path | None, model: str, threads: int) -> Bot:
         """Return the bot with a model of `path`; without a path, the bundled one at the level `model`."""
         with self._lock:  # no model is loaded twice
-            return self._bots(path, model)
+            return self._bots(path, model, threads)
 
-    def _make(self, path: Path | None, model: str) -> Bot:
+    def _make(self, path: Path | None, model: str, threads: int) -> Bot:
         if path is None:
-            return Bot.at_level(self.game, int(model), threads=self._threads)
-        return Bot.of_model(path, self.game, model=model, threads=self._threads)
+            return Bot.at_level(self.game, int(model), threads=threads)
+        return Bot.of_model(path, self.game, model=model, threads=threads)

@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -34,14 +34,15 @@ def make_report(run: RunDirectory) -> str:
     )
 
 
-def make_page(frames: Sequence[Frame], game: str, result: str) -> str:
+def make_page(frames: Sequence[Frame], game: str, result: str, *, review: Mapping[str, object] | None = None) -> str:
     """Return a recorded game as an HTML file.
 
     game:   the name of the game.
     result: how it ended, as a clause.
+    review: its review as JSON, see plyzero.kits.review.wording.
     """
     sentence = f"{result[0].upper()}{result[1:]}."
-    return inlined("game.html", {"game": game, "result": sentence, "frames": _describe(frames)})
+    return inlined("game.html", {"game": game, "result": sentence, "frames": _describe(frames), "review": review})
 
 
 def _describe(frames: Sequence[Frame]) -> list[dict[str, object]]:

@@ -23,7 +23,6 @@ from plyzero.play.found_moves import is_hopeless, move_infos, root_info
 from plyzero.play.player import Player
 from plyzero.play.players import Bot
 from plyzero.play.session import Session
-from plyzero.play.strength import explained
 from plyzero.rules.board import Board
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import GameSpec
@@ -175,7 +174,7 @@ def unfinished_position(game: GameSpec, text: str) -> Game:
     return position
 
 
-def search_position(player: Player, position: Game) -> Callable[[Report], Event]:
+def search_position(player: Player, position: Game, judge: str = "") -> Callable[[Report], Event]:
     """Return the search of `player` in `position`, which reports its results while it runs.
 
     moveInfos, rootInfo: as in plyzero.play.found_moves; each of moveInfos also has the improved `policy`.
@@ -185,7 +184,7 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
 
     line:     in the best three of moveInfos, the principal variation with `by`, `name` and `spots`.
     choice:   the name of the move that the player chooses.
-    judge:    a sentence about the strength of a player that searches.
+    judge:    the sentence about the judge that was given.
     hopeless: whether it would resign.
     """
 
@@ -216,7 +215,6 @@ def search_position(player: Player, position: Game) -> Callable[[Report], Event]
         result = player.search([position], on_batch=at_intervals(EVENT_SECONDS, show))[0]
         choice = position.action_name(player.select_action(result))
         of = result.simulations if player.clock else player.simulations
-        judge = explained(f"The judge: {player.strength().text}.")
         hopeless = is_hopeless(result)
         return {**describe(result, of=of, lines=3), "choice": choice, "judge": judge, "hopeless": hopeless}
 

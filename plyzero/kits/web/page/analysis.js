@@ -35,6 +35,7 @@ function Found({ found, colours, mode, hasBoard, onChange, onLine }) {
   const total = found.moveInfos.reduce((sum, info) => sum + info.visits, 0) || 1;
   const score = expected(found), words = `${named(currentPlayer)}, to move, scores ${percent(score)} on average${scoreLead === undefined ? "" : ` and ${leads(scoreLead)}`}; ${named(1 - currentPlayer)} scores ${percent(1 - score)}`;
   const best = found.moveInfos[0], most = Math.max(...found.moveInfos.map(({ visits }) => visits));
+  const equal = found.moveInfos.filter(({ visits, order }) => visits === best.visits && order), isShared = equal.length > 0, isByPolicy = equal.every(({ policy }) => policy < best.policy);
   return html`
     <p>${words}${proven ? ` · proven ${proven} for the player to move` : ""} · ${found.simulations} of ${found.of} simulations</p>
     ${hasBoard ? html`<div class="row" role="group" aria-label="Show on the board">
@@ -42,7 +43,8 @@ function Found({ found, colours, mode, hasBoard, onChange, onLine }) {
         html`<button aria-pressed=${mode === each} onClick=${() => onChange({ mode: each })}>${each}</button>`)}
     </div>` : null}
     ${found.judge ? html`<p class="dim">${found.judge}</p>` : null}
-    <p>The search plays <b>${best.move}</b>, the most visited move${best.visits < most ? " that is not proven to be worse" : ""}.</p>
+    <p>The search plays <b>${best.move}</b>, ${best.visits < most ? "the most visited move that is not proven to be worse"
+      : isShared ? `of the most visited moves the one with the highest ${isByPolicy ? "policy" : "score"}` : "the most visited move"}.</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Moves"><table>
       <thead><tr>${HEADS.map(([name, about, kind]) => html`<th class=${kind} title=${about}>${name}</th>`)}</tr></thead>
       <tbody>${found.moveInfos.slice(0, 10).map((info) => html`

@@ -1,9 +1,14 @@
-// A recorded game to walk through, from the data in window.PLYZERO_REPORT; plyzero/kits/web/game_page.py describes it.
+// A recorded game to walk through, from the data in window.PLYZERO_REPORT; plyzero/kits/web/pages.py describes it.
 import { html, render, useEffect, useMemo, useState } from "/static/html.js";
+import { entriesOf, Judged } from "/static/judged.js";
 import { Graph, Moves } from "/static/moves.js";
+import { SIDES, sideName, stepsOf } from "/static/status.js";
 
-const { game, result, frames } = window.PLYZERO_REPORT;
-const SIDES = ["first", "second"];
+const { game, result, frames, review } = window.PLYZERO_REPORT;
+const named = (side) => sideName(null, side);
+const moves = frames.flatMap(({ move, by, rolls }) => [...(by === null ? [] : [move]), ...rolls]);
+const movers = frames.flatMap(({ by, rolls }) => [...(by === null ? [] : [by]), ...rolls.map(() => null)]);
+const steps = stepsOf(movers), entries = entriesOf({ moves, movers, steps, review, named });
 const KEYS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
 
 // The pictures of all positions: each is made of parts, of which few differ from those of the picture before.
@@ -44,8 +49,9 @@ function Page() {
       </section>
       <section class="card" aria-label="Game">
         <h2>Game</h2>
-        <${Moves} entries=${frames.slice(1).map(({ move }, i) => ({ name: move, number: i + 1, step: i + 1 }))} step=${at} last=${last} onShow=${show} />
-        ${frames.some(({ score }, i) => score !== null && i < last)
+        <${Moves} entries=${entries} step=${at} last=${last} onShow=${show} />
+        ${review ? html`<${Judged} review=${review} moves=${moves} movers=${movers} steps=${steps} step=${at} named=${named} onShow=${(ply) => show(steps.indexOf(ply))} />`
+        : frames.some(({ score }, i) => score !== null && i < last)
           ? html`<${Graph} scores=${frames.map(({ score }) => score)} step=${at} onShow=${show} />` : null}
         <p class="dim">The arrow keys walk through the game.</p>
       </section>

@@ -5,13 +5,12 @@ import { get, readAddress, stream, writeAddress } from "/static/api.js";
 import { BoardView } from "/static/board.js";
 import { Evaluation, PlayerStrip, scoreOf } from "/static/players.js";
 import { Analysis } from "/static/analysis.js";
-import { betterMove, Review, reviewGame } from "/static/review.js";
+import { betterMove } from "/static/judged.js";
+import { judgeRetry, Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
 import { Records, SetUp } from "/static/files.js";
 import { Rules } from "/static/rules.js";
 import { capital, needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
-
-const RETRY_LOSS = 0.1;  // of expected score, from which a move is an inaccuracy
 
 const titleOf = (game) => game.replace(/^[\w.:]*:/, "");  // of my_module:MyGame its class
 
@@ -46,7 +45,7 @@ function Page() {
   }
   const hereOf = ({ moves, at, resigned }) => [...moves, at, resigned].join(" "), here = hereOf(game);
   const say = (text, retry, at = game.at) => setSaid({ text, retry, here: hereOf({ ...game, at }) });  // until something else is shown
-  const retry = said.here === here ? said.retry : undefined;  // what a review says of the move for which another is sought
+  const retry = said.here === here ? said.retry : undefined;  // the turn of a review for which another one is sought
 
   useEffect(() => {
     const ask = () => document.hidden || get("about").then(setAbout, (problem) => setError(problem.message));
@@ -115,15 +114,8 @@ function Page() {
   // A person's move: played or, where a mistake is retried, only judged.
   function choose(name) {
     if (!retry) return play(name);
-    const judge = (lost) => say(lost < RETRY_LOSS ? `Right: ${name}. Play it to go on from here.`
-      : `${name} loses ${Math.round(100 * lost)} percentage points of expected score; try another move.`, lost < RETRY_LOSS ? undefined : retry);
-    if (name === retry.best) return judge(0);
     say(`${name} is searched.`, retry);
-    return stream("think", { ...asked, simulations: 256 }, (event) => {
-      if (!event.done) return;
-      const value = event.moveInfos.find(({ move }) => move === name).winrate ?? 0;  // null if it was not worth one visit
-      judge(event.moveInfos[0].winrate - value);
-    }, setError);
+    return judgeRetry(judged, retry, { ...asked, at: game.at, moves: shown, name }, (text, isRight) => say(text, isRight ? undefined : retry), setError);
   }
 
   function play(name, show = go) {
@@ -192,7 +184,7 @@ function Page() {
   const isOffered = settled && live && canMove && offer !== null && all.startsWith(offer)
     && position.movers.slice(offer.split(" ").length).every((by) => by === null);
   const judged = review?.of === all ? review : null;
-  const drawing = useMemo(() => hover ?? (analysis.on ? drawingOf(position, analysis) : settled && !retry ? betterMove(judged?.plies, position) : null),
+  const drawing = useMemo(() => hover ?? (analysis.on ? drawingOf(position, analysis) : settled && !retry ? betterMove(judged, position.at) : null),
     [hover, position, analysis, judged, settled, retry]);
 
   if (!about) return html`<main><p>${error || "Loading."}</p></main>`;
@@ -245,11 +237,11 @@ function Page() {
         ${position ? html`<${Review} review=${judged} game=${game} position=${position} why=${why}
           onShow=${show} onFollow=${follow} onDelete=${(line) => go({ lines: game.lines.filter((each) => each !== line) })}
           retry=${retry} canRetry=${(by) => about.ready && players[by] === "you"} onNote=${(text) => change({ notes: { ...game.notes, [asked.moves]: text } })}
-          onRetry=${(judged, at, name) => {
-            say(`Find a better move than ${name}.`, judged, at);
+          onRetry=${(turn, at) => {
+            say(`Find a better move than ${game.moves[at]}.`, turn, at);
             go({ at });
           }}
-          onReview=${(simulations) => reviewGame({ ...asked, moves: all, simulations },
+          onReview=${(simulations) => reviewGame({ ...asked, moves: all, simulations, ...(game.resigned === null ? {} : { resigned: game.resigned }) },
             (found) => setReview(found && { ...found, of: all }), setError)} />` : null}
         <${Analysis} state=${analysis} onChange=${(fields) => setAnalysis((before) => ({ ...before, ...fields }))}
           position=${position} why=${why} onLine=${setHover} />
