@@ -176,7 +176,11 @@ def test_imports_have_few_levels():
     assert levels[highest] <= MAX_LEVELS, f"{highest} stands on level {levels[highest]}"
 
 
-COMMANDS_OF_KITS = (*(f"plyzero.kits.{kit}.commands" for kit in KITS), "plyzero.kits.web.drawing")
+COMMANDS_OF_KITS = (
+    *(f"plyzero.kits.{kit}.commands" for kit in KITS),
+    "plyzero.kits.web.drawing",
+    "plyzero.kits.web.review_files",
+)
 
 
 def test_heavy_packages_stay_where_they_belong():

@@ -1,6 +1,7 @@
 """Kits: parts that a person opens when they need one. The core imports none of them and finds them by entry points.
 
 web           the page, the dashboard, reports and plots
+review        what turns have lost, and what rolls have given
 engines       programs that speak GTP, films and records of games
 arena         ladders of many players, and their ratings
 cluster       a run in a bucket, on several devices, with central evaluation, on Ray

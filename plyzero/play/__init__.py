@@ -8,6 +8,7 @@ agents           players of your own, and what happens when they fail
 rule_based       players by rules alone, for any game
 bundled_bots     the pretrained bots in bots/
 strength         the measured strength of a model, and whether it is enough to judge moves
+judge            the bot whose searches are hints, analyses and reviews
 scores           the result of a match, its intervals and its Elo difference
 match            matches between two players
 session          one game between a person and a bot

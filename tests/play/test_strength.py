@@ -14,6 +14,7 @@ from plyzero.errors import UserError
 from plyzero.kits.engines.analysis import answer_queries
 from plyzero.kits.web.opponents import Opponents
 from plyzero.play.bundled_bots import find_card
+from plyzero.play.judge import find_judge
 from plyzero.play.players import Bot
 from plyzero.play.session import Session
 from plyzero.play.strength import UNKNOWN, introduction, strength_of
@@ -129,11 +130,12 @@ def test_the_page_has_the_judge_that_find_judge_names_also_while_a_run_grows(run
 def test_hints_and_analyses_say_what_their_judge_is_worth(run: Run, capsys: pytest.CaptureFixture[str]):
     publish_model(run.models, untrained(run), fence=1, step=9)
     measure(run, 9, mcts_100=[5, 0, 15])
-    bot = Bot.load(run.root, simulations=4)
-    Terminal(Session(GAME, 0), bot).hint("")
-    assert "The judge: step 9 scored 25% (11-47) in 20 games against mcts:100.\n" in capsys.readouterr().out
+    judge = find_judge(GAME, run=run.root, unmeasured=True, simulations=4)
+    Terminal(Session(GAME, 0), judge.bot, lambda: judge).hint("")
+    worth = "The judge: step 9 scored 25% (11-47) in 20 games against pure MCTS (100 random games a move).\n"
+    assert worth in capsys.readouterr().out
     answers = io.StringIO()
-    answer_queries(GAME, bot, ['{"moves": ["a1"]}'], answers)
+    answer_queries(GAME, judge, ['{"moves": ["a1"]}'], answers)
     assert json.loads(answers.getvalue())["judge"] == "step 9 scored 25% (11-47) in 20 games against mcts:100"
 
 

@@ -7,17 +7,19 @@ found in the same way: by a search after each possible roll.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from plyzero.kits.review.turns import Rolls, Turn
-from plyzero.kits.review.values import Valuer, seen_by
-from plyzero.kits.review.verdicts import Verdict
+from plyzero.kits.review.verdicts import Verdict, seen_by
 from plyzero.rules.chance import is_chance
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
-from plyzero.search.slots import SearchResult
+
+if TYPE_CHECKING:
+    from plyzero.kits.review.values import Valuer
+    from plyzero.search.slots import SearchResult
 
 SUGGESTED: Final = 3
 """Number of turns that the search of a position suggests, besides the one played."""

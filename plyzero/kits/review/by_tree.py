@@ -8,16 +8,18 @@ the move played there has lost it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from plyzero.kits.review.turns import Turn
-from plyzero.kits.review.values import Valuer, seen_by
-from plyzero.kits.review.verdicts import Verdict
+from plyzero.kits.review.verdicts import Verdict, seen_by
 from plyzero.rules.game import Game
-from plyzero.search.slots import SearchResult
 from plyzero.search.tree import PROVEN_WIN, UNPROVEN
+
+if TYPE_CHECKING:
+    from plyzero.kits.review.values import Valuer
+    from plyzero.search.slots import SearchResult
 
 
 class Known(NamedTuple):

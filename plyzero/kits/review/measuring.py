@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from plyzero.files import read_file, write_file
 from plyzero.kits.engines.game_record import GameRecord
 from plyzero.kits.review.reviewing import losses
 from plyzero.kits.review.scale import Scale
-from plyzero.kits.review.values import Valuer
 from plyzero.play.bundled_bots import find_card
-from plyzero.play.judge import Judge
 from plyzero.rules.chance import roll_dice
+
+if TYPE_CHECKING:
+    from plyzero.kits.review.values import Valuer
+    from plyzero.play.judge import Judge
 
 FILE: Final = "review.json"
 """The file of a run with its scale."""

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final
 
-from plyzero.kits.engines.game_record import GameRecord
 from plyzero.kits.review.by_ends import EndsJudging
 from plyzero.kits.review.by_tree import TreeJudging
-from plyzero.kits.review.scale import Scale
+from plyzero.kits.review.scale import Kind, Scale
 from plyzero.kits.review.turns import Rolls, Turn, turns_of
-from plyzero.kits.review.values import Unit, Valuer
-from plyzero.kits.review.verdicts import Verdict
+from plyzero.kits.review.verdicts import Unit, Verdict
 
-Kind = Literal["inaccuracy", "mistake", "blunder"]
+if TYPE_CHECKING:
+    from plyzero.kits.engines.game_record import GameRecord
+    from plyzero.kits.review.values import Valuer
 
 FURTHER: Final = 4
 """Where a loss is not clear, a turn is searched again with so many times the simulations."""

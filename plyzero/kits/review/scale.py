@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from plyzero.kits.review.values import Unit
+from plyzero.kits.review.verdicts import Unit
 
-if TYPE_CHECKING:
-    from plyzero.kits.review.reviewing import Kind
+Kind = Literal["inaccuracy", "mistake", "blunder"]
 
 KINDS: Final[tuple[tuple[float, Kind], ...]] = ((0.3, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))
 """(smallest loss, as a share of `spread`, the name of such a turn), the largest first. Where random play may lose the

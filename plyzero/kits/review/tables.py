@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from plyzero.kits.engines.game_record import GameRecord, result_of
-from plyzero.kits.review.reviewing import JudgedTurn, Review
+from plyzero.kits.review.description import amount_lost, describe, number_in, verdict_of
 from plyzero.kits.review.scale import KINDS
-from plyzero.kits.review.wording import amount_lost, describe, number_in, verdict_of
 from plyzero.play.session import SIDES
 from plyzero.rules.board_svg import text_table
 from plyzero.rules.notation import action_names
+
+if TYPE_CHECKING:
+    from plyzero.kits.review.reviewing import JudgedTurn, Review
 
 
 class ReviewedGame(NamedTuple):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from plyzero.play.players import Bot
+from plyzero.kits.review.verdicts import Unit, seen_by
 from plyzero.rules.chance import chances_of, first_decision, roll_dice
 from plyzero.rules.game import Game, Outcome
 from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
 from plyzero.search.tree import UNPROVEN
 
-Unit = Literal["score", "points"]
-"""Expected score from 0 to 1, a draw counts 1/2; or expected points, where a win by more is worth more."""
+if TYPE_CHECKING:
+    from plyzero.play.players import Bot
 
 TOGETHER: Final = 64
 """Number of positions searched at a time."""
@@ -118,13 +118,6 @@ class Valuer:
     @staticmethod
     def _share(branches: Sequence[Branch], simulations: int) -> int:
         return simulations if len(branches) == 1 else max(LEAST, simulations // len(branches))
-
-
-def seen_by(player: int, value: float, unit: Unit) -> float:
-    """Return a value of player 0 as that of `player`, and the other way round."""
-    if player == 0:
-        return value
-    return -value if unit == "points" else 1 - value
 
 
 def branches_of(position: Game) -> list[Branch]:

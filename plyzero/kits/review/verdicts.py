@@ -1,9 +1,12 @@
-"""The verdict on a turn, and two ways to reach it: by the tree of each position, or by the ends of turns."""
+"""The verdict on a turn, in the unit of the judgement, and what the two ways to reach it have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
+
+Unit = Literal["score", "points"]
+"""Expected score from 0 to 1, a draw counts 1/2; or expected points, where a win by more is worth more."""
 
 
 class Verdict(NamedTuple):
@@ -27,3 +30,10 @@ class Judging(Protocol):
     def cost(self, number: int, simulations: int) -> int: ...
     def search(self, numbers: Iterable[int], simulations: int) -> None: ...
     def verdicts(self, margins: Sequence[float]) -> list[Verdict]: ...
+
+
+def seen_by(player: int, value: float, unit: Unit) -> float:
+    """Return a value of player 0 as that of `player`, and the other way round."""
+    if player == 0:
+        return value
+    return -value if unit == "points" else 1 - value

@@ -2,7 +2,7 @@
 
 commands     serve, report
 drawing      render
-reviewing    review
+review_files  review
 server       which address does what
 answers      the answers to requests: a game, its positions and searches, a run
 connections  the socket, bounds of a request, refused requests, and errors as sentences

@@ -16,8 +16,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from plyzero.errors import UserError, shown
 from plyzero.kits.engines.game_record import GameRecord
-from plyzero.kits.web.opponents import ANALYSIS, Opponents
 from plyzero.kits.web.play_api import (
+    ANALYSIS,
     describe_ends,
     describe_position,
     describe_sgf,
@@ -33,6 +33,7 @@ from plyzero.rules.chance import first_decision, is_chance
 from plyzero.rules.user_errors import with_location
 
 if TYPE_CHECKING:
+    from plyzero.kits.web.opponents import Opponents
     from plyzero.kits.web.run_state import Dashboard
 
 MAX_SIMULATIONS: Final = 10_000

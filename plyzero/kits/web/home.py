@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
 from plyzero.errors import UserError
-from plyzero.kits.web.opponents import Opponents
 from plyzero.kits.web.pages import text_of
 from plyzero.rules.board_svg import render_svg
-from plyzero.rules.catalog import installed_games, load_game
+from plyzero.rules.catalog import GameSpec, installed_games, load_game
 from plyzero.rules.game import board_of
 from plyzero.run.directory import read_run
 from plyzero.run.models import list_models
 
 
-def home_page(folder: Path) -> str:
-    """Return the page as HTML, with links to game/NAME/ and to run/NAME/, for the runs that `list_runs` finds."""
+def home_page(folder: Path, opponent_of: Callable[[GameSpec], str]) -> str:
+    """Return the page as HTML, with links to game/NAME/ and to run/NAME/, for the runs that `list_runs` finds.
+
+    opponent_of: returns the name and the strength of the usual opponent of a game.
+    """
     runs = [_run_card(name, path) for name, path in list_runs(folder).items()]
-    page = text_of("home.html").replace("<!-- games -->", _game_cards())
+    page = text_of("home.html").replace("<!-- games -->", _game_cards(opponent_of))
     return page.replace("<!-- runs -->", "".join(runs) or "<li>plyzero train GAME --run runs/NAME begins one.</li>")
 
 
@@ -31,13 +34,11 @@ def list_runs(folder: Path) -> dict[str, Path]:
 
 
 @lru_cache
-def _game_cards() -> str:
+def _game_cards(opponent_of: Callable[[GameSpec], str]) -> str:
     cards = []
     for name, rules in installed_games().items():
         game = load_game(name)
-        opponents, board = Opponents(game), board_of(game.start)
-        usual = opponents.usual()
-        bot = ", ".join(filter(None, (opponents.names()[usual], opponents.strengths().get(usual))))
+        bot, board = opponent_of(game), board_of(game.start)
         text = f'{escape(rules.replace("`", ""))}<br><span class="dim">Opponent: {escape(bot)}</span>'
         picture = render_svg(board, title=name, style=False) if board else f"<pre>{escape(str(game.start))}</pre>"
         cards.append(_card(f"game/{name}", name, f"{picture}<p>{text}</p>"))

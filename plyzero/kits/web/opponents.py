@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from plyzero.errors import UserError, shown
+from plyzero.kits.web.play_api import ANALYSIS
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.clock import DEFAULT_SIMULATIONS, Clock
 from plyzero.play.judge import JUDGE_SIMULATIONS, Judge, find_judge
@@ -20,9 +21,6 @@ from plyzero.play.strength import explained, strength_of
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.models import list_models
 from plyzero.setting_types import MAX_SIMULATIONS
-
-ANALYSIS: Final = "analysis"
-"""The judge, whose searches are hints, analyses and reviews."""
 
 TIMED: Final = "clock"
 """The same bot under a clock."""
@@ -170,3 +168,10 @@ class Opponents:
         if path is None:
             return Bot.at_level(self.game, int(model), threads=threads)
         return Bot.of_model(path, self.game, model=model, threads=threads)
+
+
+def usual_opponent(game: GameSpec) -> str:
+    """Return the name of the usual opponent of a game, and what has been measured of it."""
+    opponents = Opponents(game)
+    usual = opponents.usual()
+    return ", ".join(filter(None, (opponents.names()[usual], opponents.strengths().get(usual))))

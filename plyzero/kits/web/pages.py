@@ -39,7 +39,7 @@ def make_page(frames: Sequence[Frame], game: str, result: str, *, review: Mappin
 
     game:   the name of the game.
     result: how it ended, as a clause.
-    review: its review as JSON, see plyzero.kits.review.wording.
+    review: its review as JSON, see plyzero.kits.review.description.
     """
     sentence = f"{result[0].upper()}{result[1:]}."
     return inlined("game.html", {"game": game, "result": sentence, "frames": _describe(frames), "review": review})

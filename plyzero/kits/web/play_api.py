@@ -30,6 +30,9 @@ from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import Game, board_of
 from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
 
+ANALYSIS: Final = "analysis"
+"""The id of the judge among the players, whose searches are hints, analyses and reviews."""
+
 MAX_TEXT: Final = 100_000
 """Longest list of moves, in characters."""
 

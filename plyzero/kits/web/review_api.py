@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from plyzero.kits.engines.game_record import GameRecord
 from plyzero.kits.review.measuring import scale_of
 from plyzero.kits.review.reviewing import cost, review
 from plyzero.kits.review.scale import Scale
@@ -13,8 +12,11 @@ from plyzero.kits.review.tables import ReviewedGame
 from plyzero.kits.review.values import Valuer
 from plyzero.kits.web.searches import Event, Report
 from plyzero.kits.web.spots import line_of
-from plyzero.play.judge import Judge
 from plyzero.play.session import SIDES
+
+if TYPE_CHECKING:
+    from plyzero.kits.engines.game_record import GameRecord
+    from plyzero.play.judge import Judge
 
 WAIT_SECONDS = 0.2
 """Time between two reports while another visitor's review measures the scale."""
@@ -45,7 +47,7 @@ class Reviews:
             self._measuring.release()
 
     def review(self, judge: Judge, record: GameRecord, report: Report) -> Event:
-        """Return the review of a game as JSON, see plyzero.kits.review.wording; `line` and `answer` as by `line_of`.
+        """Return the review of a game as JSON, as plyzero.kits.review.description has it, with lines as by `line_of`.
 
         The scale must have been measured. Before, `done_of` is reported: the number of simulations made, and about that
         of the first search of all turns; what is made beyond it is searched on where a loss is not clear.

@@ -19,7 +19,7 @@ from plyzero.errors import UserError, shown
 from plyzero.kits.web.answers import GameAnswers, RunAnswers
 from plyzero.kits.web.connections import guarded
 from plyzero.kits.web.home import home_page, list_runs
-from plyzero.kits.web.opponents import Opponents
+from plyzero.kits.web.opponents import Opponents, usual_opponent
 from plyzero.kits.web.pages import PAGE, text_of
 from plyzero.kits.web.run_state import Dashboard
 from plyzero.kits.web.searches import Searches
@@ -103,7 +103,7 @@ def make_home(folder: Path, *, allowed_hosts: Collection[str] = ()) -> Starlette
         page = await run_in_threadpool(page_of, scope["path_params"]["kind"], scope["path_params"]["name"])
         await page(scope, receive, send)
 
-    home = Route("/", lambda request: HTMLResponse(home_page(folder)))
+    home = Route("/", lambda request: HTMLResponse(home_page(folder, usual_opponent)))
     return guarded([home, *shared_routes(), Mount("/{kind}/{name}", visit)], allowed_hosts)
 
 

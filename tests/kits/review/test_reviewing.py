@@ -10,11 +10,11 @@ import pytest
 from plyzero import Bot
 from plyzero.kits.engines.game_record import GameRecord
 from plyzero.kits.review.by_tree import TreeJudging
+from plyzero.kits.review.description import amount_lost, describe, verdict_of
 from plyzero.kits.review.reviewing import Review, review
 from plyzero.kits.review.scale import Scale
 from plyzero.kits.review.turns import turns_of
 from plyzero.kits.review.values import Valuer
-from plyzero.kits.review.wording import amount_lost, describe, verdict_of
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import chances_of
 from plyzero.rules.compiled_game import CompiledGame

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from plyzero.kits.review.reviewing import JudgedTurn, Review
-from plyzero.kits.review.values import Unit
+from plyzero.kits.review.verdicts import Unit
 from plyzero.play.session import SIDES
 from plyzero.rules.game import Game
 from plyzero.rules.notation import action_names
+
+if TYPE_CHECKING:
+    from plyzero.kits.review.reviewing import JudgedTurn, Review
 
 LINE: Final = 6
 """Number of moves of a line that are given."""
