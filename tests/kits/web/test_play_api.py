@@ -24,7 +24,7 @@ def test_the_opponent_under_a_clock_has_less_time_after_each_of_its_moves():
     game, clock = load_game("tic-tac-toe"), Clock(main=1.0, per_move=0.01)
     opponents = Opponents(game, clock=clock, threads=1)
     assert opponents.usual() == "clock"
-    assert opponents.names()["clock"] == "the strongest bot, 1 s"
+    assert opponents.names()["clock"] == "the bot with a clock, 1 s"
     found = [opponents.find("clock", moves=moves) for moves in (0, 3)]
     assert [bot.clock.left for bot in found] == [1.0, clock.after(3).left]
     assert found[1].clock.left < 1.0
