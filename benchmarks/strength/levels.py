@@ -19,6 +19,7 @@ import shlex
 import tomllib
 from collections.abc import Hashable, Sequence
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,12 @@ import tomli_w
 from benchmarks import anchors, pig
 from benchmarks.strength.ladder import add_openings, drawn_openings
 from plyzero.play.anchors import PERFECT, Anchor
-from plyzero.play.bundled_bots import find_card
+from plyzero.play.bundled_bots import Card, find_card
 from plyzero.play.match import play_match
 from plyzero.play.players import Bot, find_player
 from plyzero.play.scores import MatchResult
 from plyzero.play.search_player import SearchPlayer
+from plyzero.play.strength import explained
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game
 
@@ -74,6 +76,19 @@ def main() -> None:
                 words += ["--openings", given.openings]
             write(card.network.with_suffix(".toml"), number, anchor, shlex.join(words))
             print(f"level {number}: {anchor}", flush=True)
+    if measured := find_card(load_game(given.game)):
+        print("\n".join(rows(measured)))
+
+
+def rows(card: Card) -> list[str]:
+    """Return the rows of a bot in the table of levels of docs/performance.md: neighbours with the same name in one."""
+    named = groupby([level for level in card.levels if level.programs], key=lambda level: level.claim)
+    found = [(name, [level.number for level in levels]) for name, levels in named]
+    name_of_game = card.game.rpartition(" v")[0]
+    return [
+        f"| {name_of_game} | {numbers[0]}{f' to {numbers[-1]}' if numbers[1:] else ''} | {explained(name)} |"
+        for name, numbers in found
+    ]
 
 
 def measure(game: str, number: int, opponent: str, *, games: int, openings: str | None) -> Anchor:

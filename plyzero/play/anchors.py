@@ -35,12 +35,18 @@ class Anchor(NamedTuple):
     def __str__(self) -> str:
         if self.low == self.high:
             return f"{100 * self.score:.1f} % against {self.opponent} (computed)"
-        share = f"{100 * self.score:.0f} % ({100 * self.low:.0f} to {100 * self.high:.0f})"
+        is_extreme = self.low >= 0.99 or self.high <= 0.01
+        interval = "" if is_extreme else f" ({100 * self.low:.0f} to {100 * self.high:.0f})"
+        return f"{self.share}{interval} against {self.opponent}"
+
+    @property
+    def share(self) -> str:
+        """The score as a percentage."""
         if self.low >= 0.99:
-            share = "over 99 %"
+            return "over 99 %"
         if self.high <= 0.01:
-            share = "under 1 %"
-        return f"{share} against {self.opponent}"
+            return "under 1 %"
+        return f"{100 * self.score:.0f} %"
 
 
 def claim(anchors: Sequence[Anchor]) -> str:
@@ -50,9 +56,9 @@ def claim(anchors: Sequence[Anchor]) -> str:
     """
     if any(each.opponent == PERFECT and each.low >= 0.5 for each in anchors):
         return "cannot be beaten"
-    nearest = sorted(anchors, key=_distance)
+    nearest = sorted(anchors, key=distance)
     equal = [each for each in nearest if each.low <= 0.5 <= each.high and each.high - each.low <= MOST_WIDTH]
-    below = sorted((each for each in reversed(anchors) if each.low > 0.5), key=_distance)
+    below = sorted((each for each in reversed(anchors) if each.low > 0.5), key=distance)
     above = [each for each in nearest if each.high < 0.5]
     if equal:
         return f"about {equal[0].opponent}"
@@ -65,6 +71,6 @@ def claim(anchors: Sequence[Anchor]) -> str:
     return f"scores {nearest[0]}"
 
 
-def _distance(anchor: Anchor) -> float:
+def distance(anchor: Anchor) -> float:
     """Return how far a score is from one half."""
     return abs(anchor.score - 0.5)

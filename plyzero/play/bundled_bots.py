@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from plyzero.errors import UserError
-from plyzero.play.anchors import Anchor, claim
+from plyzero.play.anchors import Anchor, claim, distance
 from plyzero.rules.catalog import GameSpec
 
 DIRECTORY: Final = Path(__file__).parent / "bots"
@@ -44,13 +44,17 @@ class Level(NamedTuple):
 
     @property
     def claim(self) -> str:
-        """The strength in words, as measured: see `plyzero.play.anchors`."""
-        return f"{claim(self.anchors)}{self.measured}"
+        """The strength in words, as measured: see `plyzero.play.anchors`; the score if only pure MCTS is known."""
+        words = claim(self.anchors)
+        if not self.programs:
+            [pure] = self.anchors
+            words = f"scores {pure.share} against {pure.opponent}"
+        return f"{words}{self.measured}"
 
     @property
     def scores(self) -> str:
-        """All measured scores in words, the last one against pure MCTS."""
-        return f"scores {', '.join(map(str, reversed(self.anchors)))}{self.measured}"
+        """All measured scores in words, the one nearest to one half first."""
+        return f"scores {', '.join(map(str, sorted(self.anchors, key=distance)))}{self.measured}"
 
     @property
     def anchors(self) -> tuple[Anchor, ...]:
