@@ -34,7 +34,6 @@ from plyzero.play.match import play_match
 from plyzero.play.players import Bot, find_player
 from plyzero.play.scores import MatchResult
 from plyzero.play.search_player import SearchPlayer
-from plyzero.play.strength import explained
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game
 
@@ -45,6 +44,7 @@ WORDS = {
     "fairy-stockfish": "Fairy-Stockfish with {} nodes a move",
     "gnubg": "GNU Backgammon without a search",
     "pubeval": "Pubeval",
+    "mcts": "pure MCTS ({} random games a move)",
     "optimum": "the optimum",
     "perfect": PERFECT,
     "benchmarks.perfect_player": PERFECT,
@@ -86,7 +86,7 @@ def rows(card: Card) -> list[str]:
     found = [(name, [level.number for level in levels]) for name, levels in named]
     name_of_game = card.game.rpartition(" v")[0]
     return [
-        f"| {name_of_game} | {numbers[0]}{f' to {numbers[-1]}' if numbers[1:] else ''} | {explained(name)} |"
+        f"| {name_of_game} | {numbers[0]}{f' to {numbers[-1]}' if numbers[1:] else ''} | {name} |"
         for name, numbers in found
     ]
 

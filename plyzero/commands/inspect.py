@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 def list_games() -> None:
     """List the installed games, the bundled bots and the games of OpenSpiel."""
     from plyzero.play.bundled_bots import list_cards
-    from plyzero.play.strength import explained
     from plyzero.rules.catalog import game_prefixes, installed_games
 
     table = common.make_table("game", "description")
@@ -37,7 +36,7 @@ def list_games() -> None:
     bots = common.make_table("bundled bot", "levels", "the level with the highest rating")
     for card in list_cards():
         best = max(card.levels, key=lambda level: level.elo)
-        bots.add_row(card.game, f"1 to {len(card.levels)}", explained(f"{best}"))
+        bots.add_row(card.game, f"1 to {len(card.levels)}", f"{best}")
     print()
     common.make_console().print(bots)
     print()

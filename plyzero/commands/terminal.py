@@ -17,7 +17,7 @@ from plyzero.play.found_moves import is_hopeless, move_infos, root_info
 from plyzero.play.player import Forfeit, Player
 from plyzero.play.players import Bot
 from plyzero.play.session import SIDES, Session
-from plyzero.play.strength import explained, introduction
+from plyzero.play.strength import introduction
 from plyzero.rules.chance import first_decision
 from plyzero.search.numba_kernel import is_plain_python
 from plyzero.search.slots import at_intervals
@@ -115,7 +115,7 @@ class Terminal:
 
     def begin(self) -> None:
         """Print the game, the players and how to get help."""
-        self.say(f"{self.session.game.name}: {self.sides()}; the bot is {explained(self.bot.name)}.")
+        self.say(f"{self.session.game.name}: {self.sides()}; the bot is {self.bot.name}.")
         if self.about:
             self.say(self.about)
         elif isinstance(self.bot, Bot):

@@ -18,6 +18,10 @@ DIRECTORY: Final = Path(__file__).parent / "bots"
 """The directory with an ONNX file and a TOML file for each bot."""
 
 
+PURE: Final = "pure MCTS (200 random games a move)"
+"""The player that has 0 Elo."""
+
+
 class Level(NamedTuple):
     """A playing strength of a bot.
 
@@ -60,7 +64,7 @@ class Level(NamedTuple):
     def anchors(self) -> tuple[Anchor, ...]:
         """All measured scores, the first one against pure MCTS, for which `elo` stands."""
         score, low, high = (1 / (1 + 10 ** (-elo / 400)) for elo in (self.elo, self.low, self.high))
-        return Anchor("mcts:200", score, low, high), *self.programs
+        return Anchor(PURE, score, low, high), *self.programs
 
 
 class Card(NamedTuple):

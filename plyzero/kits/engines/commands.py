@@ -53,7 +53,7 @@ def gtp(
 
         from plyzero.kits.engines.engine import Engine, is_quit
         from plyzero.play.players import Bot, find_player
-        from plyzero.play.strength import explained, introduction
+        from plyzero.play.strength import introduction
 
         if player is not None and (run is not None or net is not None):
             raise UserError("expected one of --run, --net and --player, got several")
@@ -74,7 +74,7 @@ def gtp(
         most = simulations if player is None else getattr(chosen, "simulations", None)
         if isinstance(chosen, Bot):
             about = introduction(spec, chosen.strength().text)
-            print(f"plyzero: {spec.name} is played by {explained(chosen.name)}. {about}", file=sys.stderr, flush=True)
+            print(f"plyzero: {spec.name} is played by {chosen.name}. {about}", file=sys.stderr, flush=True)
         points = coordinates == "points"
         engine = Engine(spec, chosen, points=points, write=write, has_input=lines.wait, most=most, resign_below=resign)
         for line in lines:

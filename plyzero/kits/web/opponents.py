@@ -74,7 +74,7 @@ class Opponents:
         if self._card:
             of = f"of {len(self._card.levels)}"
             for level in self._card.levels:
-                name = f"the bundled bot, level {level.number} {of}: {explained(level.claim)}"
+                name = f"the bundled bot, level {level.number} {of}: {level.claim}"
                 found[f"level:{level.number}"] = name
         elif self.has_network:
             found |= {f"net:{number}": f"the network, {number} simulations a move" for number in SIMULATIONS}
@@ -84,7 +84,7 @@ class Opponents:
 
     def strengths(self) -> dict[str, str]:
         """Return what has been measured of the opponents, by id, for people."""
-        found = {f"level:{each.number}": explained(each.scores) for each in self._card.levels} if self._card else {}
+        found = {f"level:{each.number}": each.scores for each in self._card.levels} if self._card else {}
         step = self.newest_step()
         if self._run and step is not None:
             measured = explained(strength_of(self._run, self.game, step).text)
