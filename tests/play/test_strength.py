@@ -87,11 +87,7 @@ def test_scores_that_cannot_be_read_are_no_error(run: Run, monkeypatch: pytest.M
 def test_bundled_bots_have_the_strength_on_their_cards_and_files_none(run: Run, tmp_path: Path):
     for name in ("tic-tac-toe", "connect-four", "othello(size=6)"):
         text, judges = Bot.at_level(load_game(name)).strength()
-        assert (
-            text.startswith("the bundled bot, level "),
-            text.endswith(" against pure MCTS (200 random games a move)"),
-            judges,
-        ) == (True,) * 3
+        assert (text.startswith("the bundled bot, level "), "against pure MCTS (200 " in text, judges) == (True,) * 3
     file = tmp_path / "bot.onnx"
     file.write_bytes(untrained(run))
     assert Bot.load(file).strength() == UNKNOWN
