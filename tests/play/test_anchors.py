@@ -24,6 +24,8 @@ def against(opponent: str, wins: int, losses: int) -> Anchor:
         ([against("X", 27, 13)], "stronger than X"),  # 68 %, 52 to 80
         ([against("X", 13, 27)], "weaker than X"),
         ([against("X", 9, 10)], "scores 47 % (27 to 68) against X"),  # 41 points wide
+        ([against("X", 10, 9), against("Y", 5, 35)], "weaker than Y"),  # who is stronger than X is not known
+        ([against("X", 35, 5), against("Y", 9, 10)], "stronger than X"),
         ([against("X", 40, 0), against("Y", 19, 21)], "about Y"),
         ([against("X", 40, 0), against("Y", 30, 10), against("Z", 5, 35)], "between Y and Z"),
         ([against("X", 40, 0), against("Y", 40, 0)], "stronger than Y"),

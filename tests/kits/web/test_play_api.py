@@ -32,6 +32,17 @@ def test_the_opponent_under_a_clock_has_less_time_after_each_of_its_moves():
     assert last["simulations"] == last["of"]
 
 
+def test_a_level_of_the_bundled_bot_is_named_by_what_was_measured_of_it():
+    opponents = Opponents(load_game("backgammon"))
+    assert opponents.names()["level:7"] == "the bundled bot, level 7 of 7: about Pubeval"
+    assert opponents.strengths()["level:7"].startswith("scores 52 % (45 to 59) against Pubeval, ")
+    assert (
+        Opponents(load_game("hex"))
+        .names()["level:2"]
+        .endswith("level 2 of 8: scores 89 % against pure MCTS (200 random games a move)")
+    )
+
+
 def described(game: str, moves: str = ""):
     return describe_position(load_game(game), moves, np.random.default_rng(0))
 
