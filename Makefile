@@ -28,7 +28,7 @@ TEST_OPTIONS :=
 # Without it each process would compile the modules that it imports, since pip does not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-whole test-slow test-memory test-newer test-browser test-docker servers soak attacks bench gpu-check bots lint lint-whole clean
+.PHONY: demo test test-whole test-slow test-memory test-newer test-browser test-docker servers soak attacks bench gpu-check bots levels lint lint-whole clean
 
 demo: $(LOOP)
 	$(BIN)/python examples/demo.py
@@ -109,6 +109,17 @@ bots: $(READY)
 	$(BOT) go --after "go(size=7)" 20 --minutes 42 $(SHORT) --rungs random mcts:50 mcts:200
 	$(BOT) backgammon --minutes 55 --workers 1 --games 12 --most 64 --rungs random mcts:50 mcts:200
 	$(BOT) pig --minutes 5 --workers 1 --games 40 --most 64 --rungs random mcts:50 mcts:200
+
+# Names the levels of the bots by scores against public programs: benchmarks/strength/levels.py says where they come from.
+levels: $(READY)
+	$(LEVELS) go --levels 4 5 6 7 8 --opponents gnugo:1
+	$(LEVELS) othello --levels 4 5 6 7 8 9 --opponents grhino:1 grhino:3
+	$(LEVELS) breakthrough --levels 3 4 5 6 7 8 --opponents fairy-stockfish:100 fairy-stockfish:10000
+	$(LEVELS) connect-four --opponents benchmarks.perfect_player:Perfect --games 100 \
+		--openings benchmarks/strength/connect-four-dev.txt
+	$(LEVELS) backgammon --opponents pubeval gnubg --games 200
+	$(LEVELS) pig --opponents optimum
+	$(LEVELS) tic-tac-toe --opponents perfect
 
 lint: $(READY)
 	$(BIN)/ruff check .
