@@ -28,7 +28,7 @@ TEST_OPTIONS :=
 # Without it each process would compile the modules that it imports, since pip does not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-whole test-slow test-memory test-newer test-browser test-docker servers soak attacks bench gpu-check bots lint lint-whole clean
+.PHONY: demo test test-whole test-slow test-memory test-newer test-browser test-docker servers soak attacks bench gpu-check bots levels lint lint-whole clean
 
 demo: $(LOOP)
 	$(BIN)/python examples/demo.py
@@ -91,7 +91,7 @@ $(GPU)/.ready: pyproject.toml constraints.txt
 
 BOT := $(BIN)/python -m benchmarks.strength.bots
 SHORT := --workers 1 --games 40 --most 256
-ANCHOR := --anchor "python -m benchmarks.anchors
+LEVELS := $(BIN)/python -m benchmarks.strength.levels
 
 # Those with one worker were trained two at a time, each process bound to one core (taskset -c N).
 bots: $(READY)
@@ -102,19 +102,24 @@ bots: $(READY)
 	$(BOT) "othello(size=6)" --preset standard --minutes 30 \
 		--exam $(addprefix benchmarks/strength/othello-6x6-,dev.txt test.txt) \
 		--openings benchmarks/strength/othello-6x6-drawn.txt
-	$(BOT) othello --minutes 120 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800 \
-		$(ANCHOR) othello BOT --opponent grhino --level 3 --games 100"
-	$(BOT) breakthrough --minutes 65 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800 \
-		$(ANCHOR) breakthrough BOT --opponent fairy-stockfish --level 10000 --games 40"
+	$(BOT) othello --minutes 120 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
+	$(BOT) breakthrough --minutes 65 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
 	$(BOT) hex --after "hex(size=7)" 8 --after "hex(size=9)" 12 --minutes 18 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
 	$(BOT) "gomoku(size=9)" --minutes 65 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
-	$(BOT) go --after "go(size=7)" 20 --minutes 42 $(SHORT) --rungs random mcts:50 mcts:200 \
-		$(ANCHOR) go BOT --opponent pachi --level 1000 --games 20" \
-		$(ANCHOR) go BOT --opponent gnugo --level 10 --games 20"
-	$(BOT) backgammon --minutes 55 --workers 1 --games 12 --most 64 --rungs random mcts:50 mcts:200 \
-		--anchor "python -m benchmarks.backgammon BOT --games 400 --positions 0"
-	$(BOT) pig --minutes 5 --workers 1 --games 40 --most 64 --rungs random mcts:50 mcts:200 \
-		--anchor "python -m benchmarks.pig BOT --simulations 0"
+	$(BOT) go --after "go(size=7)" 20 --minutes 42 $(SHORT) --rungs random mcts:50 mcts:200
+	$(BOT) backgammon --minutes 55 --workers 1 --games 12 --most 64 --rungs random mcts:50 mcts:200
+	$(BOT) pig --minutes 5 --workers 1 --games 40 --most 64 --rungs random mcts:50 mcts:200
+
+# Names the levels of the bots by scores against public programs: benchmarks/strength/levels.py says where they come from.
+levels: $(READY)
+	$(LEVELS) go --levels 4 5 6 7 8 --opponents gnugo:1
+	$(LEVELS) othello --levels 4 5 6 7 8 9 --opponents grhino:1 grhino:3
+	$(LEVELS) breakthrough --levels 3 4 5 6 7 8 --opponents fairy-stockfish:100 fairy-stockfish:10000
+	$(LEVELS) connect-four --opponents benchmarks.perfect_player:Perfect --games 100 \
+		--openings benchmarks/strength/connect-four-dev.txt
+	$(LEVELS) backgammon --opponents pubeval gnubg --games 200
+	$(LEVELS) pig --opponents optimum
+	$(LEVELS) tic-tac-toe --opponents perfect
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -50,18 +50,24 @@ def main() -> None:
     rng, engine = np.random.default_rng(0), ENGINES[given.opponent]
     game = load_game(given.game)
     player = find_player(given.player, game, rng, simulations=given.simulations)
-    openings = random_openings(game.start, engine.opening_plies, rng, count=(given.games + 1) // 2)
-    points = [0, 0, 0]
-    for first in range(0, given.games, TOGETHER):
-        numbers = range(first, min(first + TOGETHER, given.games))
-        with contextlib.ExitStack() as stack:
-            opponents = [stack.enter_context(engine(game.start, given.level, seed)) for seed in numbers]
-            for value in play(game.start, player, opponents, [openings[i // 2] for i in numbers]):
-                points[1 - value] += 1
-        wins, draws, losses = points
-        print(f"{wins} won, {draws} drawn, {losses} lost", file=sys.stderr, flush=True)
-    result = MatchResult(wins, draws, losses, distinct=given.games)
+    result = play_games(player, game.start, engine, given.level, games=given.games, rng=rng)
     print(f"{player.name} against {given.opponent} {given.level}, {given.games} games: {result.short}")
+
+
+def play_games(
+    player: Player, start: Game, engine: type[Engine], level: int, *, games: int, rng: np.random.Generator
+) -> MatchResult:
+    """Play `games` games against a program at a level, and return the result for `player`."""
+    openings = random_openings(start, engine.opening_plies, rng, count=(games + 1) // 2)
+    points = [0, 0, 0]
+    for first in range(0, games, TOGETHER):
+        numbers = range(first, min(first + TOGETHER, games))
+        with contextlib.ExitStack() as stack:
+            opponents = [stack.enter_context(engine(start, level, seed)) for seed in numbers]
+            for value in play(start, player, opponents, [openings[i // 2] for i in numbers]):
+                points[1 - value] += 1
+        print("{} won, {} drawn, {} lost".format(*points), file=sys.stderr, flush=True)
+    return MatchResult(*points, distinct=games)
 
 
 def play(start: Game, player: Player, opponents: Sequence[Engine], openings: Sequence[Sequence[int]]) -> list[int]:
@@ -228,7 +234,7 @@ def colour(position: Game) -> str:
     return "white" if position.to_play else "black"
 
 
-ENGINES = {"gnugo": GnuGo, "pachi": Pachi, "grhino": GRhino, "fairy-stockfish": FairyStockfish}
+ENGINES: dict[str, type[Engine]] = {"gnugo": GnuGo, "pachi": Pachi, "grhino": GRhino, "fairy-stockfish": FairyStockfish}
 
 if __name__ == "__main__":
     main()

@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from plyzero.games.pig import HOLD, ROLL, Pig
 from plyzero.play.player import Player
 from plyzero.play.players import find_player
+from plyzero.play.search_player import SearchPlayer
 from plyzero.rules.catalog import load_game
 
-Rule = NDArray[np.int8]
-"""`[goal, goal, goal]`: HOLD, ROLL or BEST with own score i, the opponent's j, and k in this turn."""
+Rule = NDArray[np.float64]
+"""`[goal, goal, goal]`: HOLD, ROLL or BEST with own score i, the opponent's j, and k in this turn.
+
+A number between HOLD = 0 and ROLL = 1 is the probability to roll."""
 
 BEST = 2
 """The move that is more likely to win."""
@@ -92,6 +95,13 @@ def describe(rule: Rule, opponent: Rule, name: str) -> str:
     return f"against {name} {first:.4f}, {second:.4f}, mean {(first + second) / 2:.4f}"
 
 
+def against_optimum(player: SearchPlayer) -> float:
+    """Return the player's probability to win against the optimum, the mean of both sides."""
+    goal = 100
+    rule, best = rule_of(player, goal), optimal(goal)
+    return (duel(rule, best) + 1 - duel(best, rule)) / 2
+
+
 def duel(first: Rule, second: Rule) -> float:
     """Return the probability that the player who begins wins, if both play by their rules."""
     return float(solve_pig(first, second)[0, 0, 0, 0])
@@ -99,16 +109,16 @@ def duel(first: Rule, second: Rule) -> float:
 
 def optimal(goal: int) -> Rule:
     """Return the rule that maximises the probability to win."""
-    best = np.full((goal, goal, goal), BEST, np.int8)
+    best = np.full((goal, goal, goal), BEST, float)
     p = solve_pig(best, best)[0]
     own, other, turn = np.indices(p.shape)
     held = 1 - p[other, np.minimum(own + turn, goal - 1), 0]
-    return np.where((turn > 0) & (held > p - PRECISION), HOLD, ROLL).astype(np.int8)
+    return np.where((turn > 0) & (held > p - PRECISION), HOLD, ROLL).astype(float)
 
 
 def hold_at(total: int, goal: int) -> Rule:
     """Return the rule to hold with `total` in a turn."""
-    return np.where(np.indices((goal, goal, goal))[2] < total, ROLL, HOLD).astype(np.int8)
+    return np.where(np.indices((goal, goal, goal))[2] < total, ROLL, HOLD).astype(float)
 
 
 @numba.njit
@@ -135,22 +145,24 @@ def solve_pig(first: Rule, second: Rule) -> NDArray[np.float64]:
                         move = (first if player == 0 else second)[i, j, k]
                         if move == BEST:
                             value = max(rolled, held)
-                        elif k and move == HOLD:
-                            value = held
                         else:
-                            value = rolled
+                            value = move * rolled + (1 - move) * held if k else rolled
                         change = max(change, abs(value - own[i, j, k]))
                         own[i, j, k] = value
     return p
 
 
 def rule_of(player: Player, goal: int) -> Rule:
-    """Return the rule by which `player` plays."""
-    rule = np.full((goal, goal, goal), ROLL, np.int8)
+    """Return the rule by which `player` plays; one that samples its moves has probabilities."""
+    rule = np.full((goal, goal, goal), ROLL, float)
     places = np.argwhere(has_choice(goal))
     for first in range(0, len(places), TOGETHER):
         part = places[first : first + TOGETHER]
-        rule[tuple(part.T)] = player.choose_all([place(goal, *scores) for scores in part.tolist()])
+        positions = [place(goal, *scores) for scores in part.tolist()]
+        if isinstance(player, SearchPlayer):
+            rule[tuple(part.T)] = [player.probabilities(result)[ROLL] for result in player.search(positions)]
+        else:
+            rule[tuple(part.T)] = player.choose_all(positions)
         print(f"\r{first + len(part):,} of {len(places):,} positions", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return rule

@@ -1,18 +1,18 @@
-"""Train a bot that comes along with plyzero: score it, measure its levels, and write network and card.
+"""Train a bot that comes along with plyzero: score it, rate its levels, and write network and card.
 
 python -m benchmarks.strength.bots connect-four --minutes 60 --exam benchmarks/strength/connect-four-test.txt \\
     --openings benchmarks/strength/connect-four-dev.txt
 python -m benchmarks.strength.bots hex --after "hex(size=7)" 8 --after "hex(size=9)" 12 --minutes 18 --workers 1
 python -m benchmarks.strength.bots pig --minutes 5 --workers 1 --run runs/pig       # trained so by hand
+
+Then `benchmarks.strength.levels` measures the levels against public programs.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shlex
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -28,9 +28,8 @@ from benchmarks.strength.score import brief
 from plyzero.network.model_loader import load_network
 from plyzero.network.onnx_network import Network
 from plyzero.play.bundled_bots import DIRECTORY
-from plyzero.play.match import play_match
 from plyzero.play.player import Player
-from plyzero.play.players import Bot, find_player
+from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import first_decision
 from plyzero.settings import parse_stored_settings
@@ -40,8 +39,6 @@ LEVELS = (0, 8.0), (0, 3.0), (0, 1.5), (0, 1.0), (0, 0.5), (0, 0.0), (16, 0.0), 
 
 STEP = 30
 """Elo by which a level is weaker than the next one; others are left out, but never the strongest."""
-
-REFERENCE = "mcts:1000"
 
 ON_CARD = "date", "hardware", "minutes", "seed", "options", "games", "positions", "evaluations"
 """Fields of the result of learn.py on the card."""
@@ -58,13 +55,6 @@ def main() -> None:
         default=[],
         metavar=("GAME", "MINUTES"),
         help="train this smaller size before, and begin with its network; more than once",
-    )
-    parser.add_argument(
-        "--anchor",
-        action="append",
-        default=[],
-        metavar="COMMAND",
-        help="of a match with a public program, in which BOT is the network's file; what it prints goes on the card",
     )
     parser.add_argument("--games", type=int, default=100, help="of each pair of players, for the levels")
     parser.add_argument("--most", type=int, default=1024, help="simulations of the strongest level")
@@ -90,15 +80,10 @@ def main() -> None:
         card["observation_shape"] = list(network.game.start.observation_shape)
     name = re.sub(r"[^a-z0-9]+", "-", network.game.name).strip("-")
     DIRECTORY.mkdir(exist_ok=True)
-    bot = DIRECTORY / f"{name}.onnx"
-    bot.write_bytes((models / made["model"]).read_bytes())
-    card["training"] |= {"anchors": {}} if given.anchor else against_reference(network, given.games, openings)
-    text = DIRECTORY / f"{name}.toml"
-    text.write_text(tomli_w.dumps(card), encoding="utf-8")
-    for command in given.anchor:  # slow, so the card is written after each
-        card["training"]["anchors"][command] = output_of(command, bot)
-        text.write_text(tomli_w.dumps(card), encoding="utf-8")
-    print(text.read_text(encoding="utf-8"))
+    (DIRECTORY / f"{name}.onnx").write_bytes((models / made["model"]).read_bytes())
+    text = tomli_w.dumps(card)
+    (DIRECTORY / f"{name}.toml").write_text(text, encoding="utf-8")
+    print(text)
 
 
 def measure_levels(
@@ -125,13 +110,6 @@ def measure_levels(
             about = {"simulations": simulations, "temperature": temperature, "seconds": seconds}
             levels.append(about | {"elo": elo, "low": low, "high": high})
     return levels
-
-
-def output_of(command: str, bot: Path) -> str:
-    """Return the lines that a command prints, in which BOT stands for the file of a network."""
-    words = [word.replace("BOT", os.path.relpath(bot)) for word in shlex.split(command)]
-    words[0] = sys.executable if words[0] == "python" else words[0]
-    return "; ".join(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines())
 
 
 def seconds_of(bot: Player, game: GameSpec) -> float:
@@ -162,17 +140,6 @@ def training(made: dict[str, Any], run: Path | None) -> dict[str, Any]:
         **{key: made[key] for key in ON_CARD},
         "exams": exams,
     }
-
-
-def against_reference(network: Network, games: int, openings: Sequence[Sequence[int]] | None) -> dict[str, str]:
-    """Return the score with 64 simulations against pure MCTS, with its interval."""
-    rng = np.random.default_rng(1)
-    other: Player = find_player(REFERENCE, network.game, rng)
-    result = play_match(
-        Bot.from_network(network, simulations=64), other, network.game.start, games=games, rng=rng, openings=openings
-    )
-    score = f"won {result.wins}, drawn {result.draws}, lost {result.losses}: {result.short}"
-    return {f"against {REFERENCE}, 64 simulations": score}
 
 
 if __name__ == "__main__":

@@ -33,9 +33,10 @@ def list_games() -> None:
     for name, description in installed_games().items():
         table.add_row(name, description)
     common.make_console().print(table)
-    bots = common.make_table("bundled bot", "levels", "strongest level, 0 Elo = pure MCTS with 200 rollouts")
+    bots = common.make_table("bundled bot", "levels", "the level with the highest rating")
     for card in list_cards():
-        bots.add_row(card.game, f"1 to {len(card.levels)}", str(max(card.levels, key=lambda level: level.elo)))
+        best = max(card.levels, key=lambda level: level.elo)
+        bots.add_row(card.game, f"1 to {len(card.levels)}", f"{best}")
     print()
     common.make_console().print(bots)
     print()

@@ -7,6 +7,7 @@ clock            the time of a player, and the end of a search in time
 agents           players of your own, and what happens when they fail
 rule_based       players by rules alone, for any game
 bundled_bots     the pretrained bots in bots/
+anchors          scores against players that people know, and what they say of a strength
 strength         the measured strength of a model, and whether it is enough to judge moves
 judge            the bot whose searches are hints, analyses and reviews
 scores           the result of a match, its intervals and its Elo difference

@@ -1,6 +1,6 @@
 """The bundled, pretrained bots: a network and a model card for each, in bots/.
 
-`benchmarks/strength/bots.py` creates both.
+`benchmarks/strength/bots.py` creates both, and `benchmarks/strength/levels.py` measures the levels against programs.
 """
 
 from __future__ import annotations
@@ -11,10 +11,15 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from plyzero.errors import UserError
+from plyzero.play.anchors import Anchor, claim, distance
 from plyzero.rules.catalog import GameSpec
 
 DIRECTORY: Final = Path(__file__).parent / "bots"
 """The directory with an ONNX file and a TOML file for each bot."""
+
+
+PURE: Final = "pure MCTS (200 random games a move)"
+"""The player that has 0 Elo."""
 
 
 class Level(NamedTuple):
@@ -26,6 +31,7 @@ class Level(NamedTuple):
     elo:         measured Elo difference to pure MCTS with 200 rollouts per move.
     low, high:   95 % confidence interval of `elo`.
     measured:    on which board, if that is another one.
+    programs:    scores against other players, the weakest first.
     """
 
     number: int
@@ -35,16 +41,30 @@ class Level(NamedTuple):
     low: float
     high: float
     measured: str = ""
+    programs: tuple[Anchor, ...] = ()
 
     def __str__(self) -> str:
-        return f"level {self.number} (Elo {self.elo:+.0f}, {self.low:+.0f} to {self.high:+.0f}{self.measured})"
+        return f"level {self.number}: {self.claim}"
 
     @property
-    def score(self) -> str:
-        """The score that `elo` stands for, in words."""
-        score, low, high = (100 / (1 + 10 ** (-elo / 400)) for elo in (self.elo, self.low, self.high))
-        share = f"{score:.0f} % ({low:.0f} to {high:.0f})" if low < 99 else "over 99 %"
-        return f"scores {share} against mcts:200{self.measured}"
+    def claim(self) -> str:
+        """The strength in words, as measured: see `plyzero.play.anchors`; the score if only pure MCTS is known."""
+        words = claim(self.anchors)
+        if not self.programs:
+            [pure] = self.anchors
+            words = f"scores {pure.share} against {pure.opponent}"
+        return f"{words}{self.measured}"
+
+    @property
+    def scores(self) -> str:
+        """All measured scores in words, the one nearest to one half first."""
+        return f"scores {', '.join(map(str, sorted(self.anchors, key=distance)))}{self.measured}"
+
+    @property
+    def anchors(self) -> tuple[Anchor, ...]:
+        """All measured scores, the first one against pure MCTS, for which `elo` stands."""
+        score, low, high = (1 / (1 + 10 ** (-elo / 400)) for elo in (self.elo, self.low, self.high))
+        return Anchor(PURE, score, low, high), *self.programs
 
 
 class Card(NamedTuple):
@@ -100,10 +120,15 @@ def list_cards() -> list[Card]:
 def _read_card(path: Path) -> Card:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     measured = ("simulations", "temperature", "elo", "low", "high")
+    levels = [Level(i, *(each[key] for key in measured)) for i, each in enumerate(table["levels"], start=1)]
+    for found in table.get("anchors", []):
+        level = levels[found["level"] - 1]
+        anchor = Anchor(*(found[key] for key in Anchor._fields))
+        levels[level.number - 1] = level._replace(programs=(*level.programs, anchor))
     return Card(
         game=table["game"],
         network=path.with_suffix(".onnx"),
-        levels=tuple(Level(i, *(each[key] for key in measured)) for i, each in enumerate(table["levels"], start=1)),
+        levels=tuple(levels),
         default=table["default_level"],
         training=table["training"],
         shape=tuple(table.get("observation_shape", ())),

@@ -223,7 +223,7 @@ class Bot(SearchPlayer):
 
     @classmethod
     def at_level(cls, game: GameSpec, number: int | None = None, *, threads: int = 0) -> Self:
-        """Return the bundled bot for `game` at a level, by default its default level. The strongest plays ends exactly.
+        """Return the bundled bot for `game` at a level, by default its default level. The last one plays ends exactly.
 
         Raises UserError if there is no bundled bot for the game, or no such level.
         """

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plyzero.errors import UserError, shown
 from plyzero.play.clock import DEFAULT_SIMULATIONS, END_SHARE, NO_LIMIT, UNKNOWN_RATE, Clock, TimeLimit
@@ -125,8 +126,14 @@ class SearchPlayer(Player):
         """Return the action to play after a search: the best one, or sampled with the temperature."""
         if not self._temperature:
             return result.best_action()
+        return int(self._rng.choice(result.actions, p=self.probabilities(result)))
+
+    def probabilities(self, result: SearchResult) -> NDArray[np.float64]:
+        """Return the probability of each of `result.actions` to be played."""
+        if not self._temperature:
+            return np.asarray(result.actions == result.best_action(), float)
         weights = result.policy ** (1 / self._temperature)
-        return int(self._rng.choice(result.actions, p=weights / weights.sum()))
+        return np.asarray(weights / weights.sum(), float)
 
     def search(
         self, positions: Sequence[Game], *, on_batch: Callable[[SearchSlots], None] = lambda slots: None

@@ -36,7 +36,7 @@ def strength_of(path: Path, game: GameSpec, step: int) -> Strength:
 def of_level(level: Level) -> Strength:
     """Return the strength of a bundled bot at a level."""
     return Strength(
-        f"the bundled bot, level {level.number}, {level.score}", judges=level.low > 0 and not level.measured
+        f"the bundled bot, level {level.number}, {level.scores}", judges=level.low > 0 and not level.measured
     )
 
 

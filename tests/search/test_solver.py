@@ -126,7 +126,7 @@ def test_bots_play_exact_ends_and_pure_mcts_is_as_it_was():
     assert find_player("mcts:4", game, np.random.default_rng(0)).settings.solver_nodes == 0
 
 
-def test_of_the_levels_of_a_bundled_bot_only_the_strongest_plays_exact_ends():
+def test_of_the_levels_of_a_bundled_bot_only_the_last_plays_exact_ends():
     game = load_game("tic-tac-toe")  # where all ends are near: every level would be perfect
     weak, strong = Bot.at_level(game, 1), Bot.at_level(game, len(find_card(game).levels))
     assert (weak.settings.solver_nodes, strong.settings.solver_nodes) == (0, 1_000_000)

@@ -34,9 +34,6 @@ ROLLOUTS: Final = (100, 1000)
 RULES: Final = {"alphabeta:4": "alpha-beta, 4 plies", "greedy": "the greedy player", "random": "the random player"}
 """Players without a network or rollouts: name -> name on the page."""
 
-LEVELS: Final = ("beginner", "novice", "casual", "intermediate", "advanced", "strong", "expert", "master", "strongest")
-"""Names of a bot's levels, the weakest first; a bot with fewer levels has the first, the last, and some between."""
-
 
 class Opponents:
     """The opponents: the model of a run or of a file, the bundled bot, pure MCTS, rules, and random moves.
@@ -71,12 +68,12 @@ class Opponents:
         """Return the ids and the names of all opponents."""
         found = {name: name for name in self._others}
         if self._clock:
-            found[TIMED] = f"the strongest bot, {self._clock}"
+            found[TIMED] = f"the bot with a clock, {self._clock}"
         if self._card:
-            count = len(self._card.levels)
-            for i in range(count):
-                name = LEVELS[round(i * (len(LEVELS) - 1) / max(1, count - 1))]
-                found[f"level:{i + 1}"] = f"the bundled bot, {name}: level {i + 1} of {count}"
+            of = f"of {len(self._card.levels)}"
+            for level in self._card.levels:
+                name = f"the bundled bot, level {level.number} {of}: {level.claim}"
+                found[f"level:{level.number}"] = name
         elif self.has_network:
             found |= {f"net:{number}": f"the network, {number} simulations a move" for number in SIMULATIONS}
             found["net:0"] = "the network, without a search"
@@ -85,7 +82,7 @@ class Opponents:
 
     def strengths(self) -> dict[str, str]:
         """Return what has been measured of the opponents, by id, for people."""
-        found = {f"level:{each.number}": explained(each.score) for each in self._card.levels} if self._card else {}
+        found = {f"level:{each.number}": each.scores for each in self._card.levels} if self._card else {}
         step = self.newest_step()
         if self._run and step is not None:
             measured = explained(strength_of(self._run, self.game, step).text)

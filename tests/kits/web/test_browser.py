@@ -184,7 +184,7 @@ def test_the_players_stand_above_and_below_the_board_and_the_turn_is_seen(serve,
     page = open_page(serve("connect-four") + "/#first=level:6&second=you&moves=4", **WINDOW)
     page.wait_for_selector(".player.lit")
     above, below = page.locator(".player").all()
-    assert re.match(r"Red.*Bundled bot, strong: level 6 of 9.*scores 97 %", above.inner_text(), re.DOTALL)
+    assert re.match(r"Red.*Bundled bot, level 6 of 9: .*97 % \(", above.inner_text(), re.DOTALL)
     assert re.match("Yellow.*You.*to move", below.inner_text(), re.DOTALL)
     assert "lit" not in above.get_attribute("class")
     board = page.locator("svg.board").bounding_box()

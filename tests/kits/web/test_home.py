@@ -42,7 +42,7 @@ def test_an_error_of_the_volume_is_a_sentence_on_every_page(address, monkeypatch
 def test_all_games_and_runs_are_shown_and_each_opens_its_page(address, open_page):
     page = open_page(address)
     assert page.locator(".shelf").first.locator("li").count() == len(installed_games())
-    assert "Opponent: the bundled bot, strongest: level 9 of 9, scores" in page.locator("main").inner_text()
+    assert "Opponent: the bundled bot, level 9 of 9: " in page.locator("main").inner_text()
     assert "mcts:" not in page.locator("main").inner_text()
     assert "is not valid TOML" in page.locator("li", has_text="broken").inner_text()
     page.get_by_role("link", name="my run").click()

@@ -24,12 +24,23 @@ def test_the_opponent_under_a_clock_has_less_time_after_each_of_its_moves():
     game, clock = load_game("tic-tac-toe"), Clock(main=1.0, per_move=0.01)
     opponents = Opponents(game, clock=clock, threads=1)
     assert opponents.usual() == "clock"
-    assert opponents.names()["clock"] == "the strongest bot, 1 s"
+    assert opponents.names()["clock"] == "the bot with a clock, 1 s"
     found = [opponents.find("clock", moves=moves) for moves in (0, 3)]
     assert [bot.clock.left for bot in found] == [1.0, clock.after(3).left]
     assert found[1].clock.left < 1.0
     last = search_position(found[1], game.start)(lambda event: None)
     assert last["simulations"] == last["of"]
+
+
+def test_a_level_of_the_bundled_bot_is_named_by_what_was_measured_of_it():
+    opponents = Opponents(load_game("backgammon"))
+    assert opponents.names()["level:7"] == "the bundled bot, level 7 of 7: about Pubeval"
+    assert opponents.strengths()["level:7"].startswith("scores 52 % (45 to 59) against Pubeval, ")
+    assert (
+        Opponents(load_game("hex"))
+        .names()["level:2"]
+        .endswith("level 2 of 8: scores 89 % against pure MCTS (200 random games a move)")
+    )
 
 
 def described(game: str, moves: str = ""):
