@@ -36,7 +36,7 @@ def amount_lost(judged: JudgedTurn, unit: Unit) -> str:
 
 def number_in(value: float, unit: Unit, *, signed: bool = False) -> str:
     """Return a difference of values as a number: in percentage points, or in points."""
-    text = f"{100 * value:.0f}" if unit == "score" else f"{value:.2f}"
+    text = f"{100 * value:z.0f}" if unit == "score" else f"{value:z.2f}"
     return f"+{text}" if signed and value > 0 else text
 
 

@@ -475,7 +475,7 @@ def test_a_mistake_is_retried_until_a_good_move_is_found(serve, open_page):
     assert "Better" not in first.inner_text()
     assert page.locator(".overlay .ghost").count() == 0
     by_mouse(page, "c2")
-    wait_for_status(page, "c2 loses [0-9]+ percentage points of expected score; try another move")
+    wait_for_status(page, "c2 loses 50 percentage points; try another move")
     by_mouse(page, "c1")
     wait_for_status(page, "Right: c1")
     assert hash_fields(page)["moves"] == ["b2 a2 c3 a1"]
@@ -557,7 +557,7 @@ def test_a_variation_a_review_and_a_position_by_keyboard_alone(serve, open_page)
     wait_for_status(page, "plays b2")
     page.wait_for_function("() => location.hash.includes('line=a1+b1+a2')")
     press_by_tab(page, "Review the game")
-    page.wait_for_selector("text=Accuracy")
+    page.wait_for_selector("text=Accuracy: ")
     press_by_tab(page, "Set up a position")
     press_by_tab(page, "Row 2, column 3: .")
     press_by_tab(page, "o")
@@ -644,14 +644,14 @@ def test_an_analysis_grows_on_the_board_and_a_review_finds_the_losing_move(serve
         page.get_by_role("button", name=mode, exact=True, pressed=True).wait_for()
     assert "Black, to move, scores " in page.get_by_label("Analysis").inner_text()
     page.get_by_role("button", name="Review the game").click()
-    page.wait_for_selector("text=Accuracy")
+    page.wait_for_selector("text=Accuracy: ")
     game = page.get_by_role("region", name="Game")
     assert "White played a2: " in game.inner_text()
     assert "The judge: the bundled bot, level " in game.inner_text()
     assert "The judge: the bundled bot, level " in page.get_by_label("Analysis").inner_text()
     first = game.locator("ol.turning li").first
     assert re.search(
-        r"blunder, which lost \d+ percentage points of expected score. The answer: .* Better: [ac][13]",
+        r"blunder, which lost 50 percentage points\. The answer: .* Better: [ac][13]",
         first.inner_text(),
     )
     page.get_by_role("button", name="Stop", exact=True).click()
@@ -797,7 +797,8 @@ def test_an_analysis_says_which_move_is_played_and_planes_fit(serve, open_page):
     page.wait_for_selector("text=256 of 256")
     bold = page.locator("tr.best td").first.inner_text()
     said, score = page.get_by_label("Analysis").inner_text(), page.locator("tr.best td").nth(2).inner_text()
-    assert f"The search plays {bold}, the most visited move" in said
+    why = "(the most visited move|of the most visited moves the one with the highest (policy|score))"
+    assert re.search(rf"The search plays {bold}, {why}\.", said)
     assert f"Red, to move, scores {score} on average; Yellow scores " in said
     page.locator("summary", has_text="What the network sees").click()
     page.wait_for_selector("text=largest value 1")
@@ -809,11 +810,29 @@ def test_a_review_has_a_strength_and_falls_where_a_move_has_lost(serve, open_pag
     with page.expect_request("**/api/review*") as asked:
         page.get_by_role("button", name="Review the game").click()
     assert "simulations=256" in asked.value.url
-    page.wait_for_selector("text=Accuracy")
+    page.wait_for_selector("text=Accuracy: ")
     curve = page.locator("svg.graph[aria-label^=Expected]").get_attribute("aria-label")
     assert curve.startswith("Expected score of Black: 50 50 100")
     page.get_by_role("button", name="Undo").click()
     wait_for_moves(page, 3)
     page.wait_for_function("() => !document.body.innerText.includes('Accuracy')")
     page.go_back()
-    page.wait_for_selector("text=Accuracy")
+    page.wait_for_selector("text=Accuracy: ")
+
+
+def test_a_review_of_a_game_with_dice_tells_luck_from_play_in_points(serve, open_page):
+    moves = "3-1 24/23 24/21 6-6 24/18 24/18 13/7 13/7 5-2 13/8 13/11"  # and not the 8/5 6/5 that everybody plays
+    page = open_page(f"{serve('backgammon')}/#first=you&second=you&resigned=0&moves={moves.replace(' ', '+')}", **PHONE)
+    page.get_by_role("button", name="Review the game").click()
+    page.wait_for_selector("text=Accuracy: ")
+    game = page.get_by_role("region", name="Game").inner_text()
+    assert re.search(r"Black lost .* luck[:,].* play -0\.\d\d points\.", game)
+    assert re.search(r"Turn 1 \(moves 1-2\) Black played 24/23 24/21: \w+, which lost 0\.\d\d ± 0\.\d\d points\.", game)
+    assert "Better: 8/5 6/5" in game or "Better: 6/5 8/5" in game
+    assert re.search(r"random play has \d+ %, the bot \d+ % in this game", game)
+    assert page.locator("li.rolled small").count() == 3
+    assert page.locator("li.rolled").nth(1).get_attribute("title").startswith("luck of Black: -0.")
+    assert page.locator("svg.graph polyline").count() == 2
+    assert page.locator("svg.graph[aria-label^='Expected points of Black: ']").count() == 1
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert violations(page) == []

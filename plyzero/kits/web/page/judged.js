@@ -6,7 +6,7 @@ import { Graph } from "/static/moves.js";
 import { capital, SIDES } from "/static/status.js";
 
 const unitOf = (unit) => (unit === "score" ? "percentage points" : "points");
-const number = (value, unit) => (unit === "score" ? String(Math.round(100 * value)) : value.toFixed(2));
+const number = (value, unit) => (unit === "score" ? (100 * value).toFixed(0) : value.toFixed(2)).replace(/^-(0(\.0+)?)$/, "$1");
 const signed = (value, unit) => (value > 0 ? "+" : "") + number(value, unit);
 
 // A difference of values in words, with its uncertainty: "0.68 ± 0.05 points".
@@ -16,7 +16,7 @@ export const amount = (value, unit, margin = 0) => `${number(value, unit)}${marg
 export function entriesOf({ moves, movers, steps, review, named, noteOf = () => undefined }) {
   const numbers = numbersOf(movers);
   const mistakes = movers.map((by, i) => review?.turns.find(({ ply, plies }) => ply <= i && i < ply + plies)?.mistake);
-  return moves.map((name, i) => movers[i] === null ? { name, ...luckOf(review, movers, named, i) }
+  return moves.map((name, i) => movers[i] === null ? { name, ...luckOf(review, named, i) }
     : { name, number: numbers[i], step: steps.findIndex((each) => each > i), mistake: mistakes[i], note: noteOf(i) });
 }
 
@@ -26,13 +26,12 @@ function numbersOf(movers) {
   return movers.map((by) => (by === null ? null : ++count));
 }
 
-// What the rolls that end here gave the player who moves next, or who moved last.
-function luckOf(review, movers, named, i) {
+// What the rolls that end here gave the first player.
+function luckOf(review, named, i) {
   const rolls = review?.rolls.find(({ ply, plies }) => ply + plies - 1 === i);
   if (!rolls) return {};
-  const by = movers[i + 1] ?? movers.findLast((each) => each !== null) ?? 0;
-  const luck = signed(by ? -rolls.luck : rolls.luck, review.unit);
-  return { luck, about: `luck of ${named(by)}: ${luck} ${unitOf(review.unit)}` };
+  const luck = signed(rolls.luck, review.unit);
+  return { luck, about: `luck of ${named(0)}: ${luck} ${unitOf(review.unit)}` };
 }
 
 // The turns that are named in any case: those that lost most, of the loser or, without one, of both players.
@@ -43,7 +42,7 @@ function largestOf({ players, winner, turns }) {
 
 // What would have been better in the position after `at` moves, as a drawing; null where no turn that is named begins.
 export function betterMove(review, at) {
-  const turn = review?.turns.find(({ ply }) => ply === at);
+  const turn = review?.turns?.find(({ ply }) => ply === at);
   return turn?.line.length && (turn.mistake || largestOf(review).includes(turn)) ? { line: turn.line } : null;
 }
 
@@ -59,13 +58,13 @@ export function Judged({ review, moves, movers, steps, step, named, onShow, canR
   const score = unit === "score" ? "score" : "points";
   return html`
     ${verdict ? html`<p><b>${capital(verdict.replace(/the (first|second) player/i, (_, side) => named(SIDES.indexOf(side))))}</b></p>` : null}
-    ${largest.length ? html`<h3>Largest losses</h3><ol class="turning">${largest.map(item)}</ol>` : html`<p>No turn has lost anything that the judge sees.</p>`}
-    ${others.length ? html`<details><summary>${others.length} more ${others.length > 1 ? "mistakes" : "mistake"}</summary><ol class="turning">${others.map(item)}</ol></details>` : null}
+    ${largest.length ? html`<h3>Largest losses</h3><ol class="turning">${largest.map(item)}</ol>` : verdict ? null : html`<p>No turn has lost anything that the judge sees.</p>`}
+    ${others.length ? html`<details><summary>${others.length} ${largest.length ? "more " : ""}${others.length > 1 ? "mistakes" : "mistake"}</summary><ol class="turning">${others.map(item)}</ol></details>` : null}
     <${Graph} unit=${unit} label=${`Expected ${score} of ${named(0)}`} scores=${steps.map((ply) => plies[ply].value)}
       withoutLuck=${rolls.length ? steps.map((ply) => plies[ply].withoutLuck) : null} step=${step} onShow=${(next) => onShow(steps[next])} />
     <p>Accuracy: ${named(0)} ${accuracy(0)}, ${named(1)} ${accuracy(1)}${beside.length
       ? `; ${beside.map(([who, share]) => `${who} ${percent(share)}`).join(", ")} in this game` : ""}.</p>
-    ${rolls.length ? html`<p>${[0, 1].map((side) => `${capital(named(side))}: luck ${signed(players[side].luck, unit)}, play ${signed(-players[side].lost, unit)} ${unitOf(unit)}. `)}</p>` : null}
+    ${rolls.length ? html`<p>${[0, 1].map((side) => `${capital(named(side))}: luck ${signed(players[side].luck, unit)}, play ${signed(-players[side].lost, unit)} ${unitOf(unit)}. `)}The number at a roll is what it gave ${named(0)}.</p>` : null}
     <p class="dim">${review.judge}</p>`;
 }
 

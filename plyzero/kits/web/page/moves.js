@@ -63,7 +63,7 @@ export function Graph({ scores, withoutLuck, step, onShow, unit = "score", label
     <polyline points=${points(known)} />
     ${step >= 0 ? html`<path class="here" d=${`M${x(step)} 0V100`} />` : null}
   </svg>
-  ${other ? html`<p class="dim legend"><svg viewBox="0 0 24 6"><path d="M0 3H24" /></svg> as played
+  ${other ? html`<p class="dim legend"><svg viewBox="0 0 24 6"><path d="M0 3H24" /></svg> as played; ${""}
     <svg viewBox="0 0 24 6"><path class="dashed" d="M0 3H24" /></svg> without luck: if each roll had given what is expected</p>` : null}
-  <p class="dim">${label}${isScore ? "" : ", in points"}, move by move. Click to see a position.</p>`;
+  <p class="dim">${label}, move by move. Click to see a position.</p>`;
 }
