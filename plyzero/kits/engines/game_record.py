@@ -195,6 +195,8 @@ def _replay(fields: dict[str, object], game: GameSpec) -> GameRecord:
     if "person" in fields:
         session = Session.from_record(game, fields)
         return GameRecord(session.positions, session.moves, resigned=session.resigned)
+    if fields.get("game", game.identity) != game.identity:
+        raise ValueError(f"it is a game of {shown(fields['game'])}, not of {game.identity}")
     names = fields.get("moves")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("expected moves as a list of names of actions")

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -63,7 +63,6 @@ def review(
         if path is not None and len(found) > 1:
             raise UserError(f"{file} has {len(found)} games, and a page shows one: choose it by --game N")
         judge = find_judge(spec, run=run, net=net, model=model, unmeasured=unmeasured, simulations=simulations)
-        print(f"plyzero: {judge.sentence}", file=sys.stderr)
         games: list[ReviewedGame] = []
         for each in _reviewed(found, judge, run, simulations, report):
             if isinstance(each, Fault):
@@ -71,15 +70,19 @@ def review(
             else:
                 games.append(each)
             if as_json:
-                fields = each._asdict() if isinstance(each, Fault) else each.describe(judge.sentence)
-                print(json.dumps(fields), file=out, flush=True)
+                print(json.dumps(each.describe(judge.sentence)), file=out, flush=True)
         report("")
         if games and path is not None:
             _write_page(path, games[0], spec, judge)
         if games and not as_json:
-            print(review_text(games[0]) if len(found) == 1 else reviews_text(games), file=out)
+            text = review_text(games[0]) if len(found) == 1 else reviews_text(games)
+            print(f"{text}\n\n{judge.sentence}", file=out)
     if len(games) < len(found):
         raise UserError(f"{len(found) - len(games)} of {len(found)} games could not be reviewed")
+
+
+UNNAMED: Final = "the first player", "the second player"
+"""The players of a file that does not name them."""
 
 
 class Fault(NamedTuple):
@@ -87,6 +90,10 @@ class Fault(NamedTuple):
 
     number: int
     reason: str
+
+    def describe(self, judge: str) -> dict[str, object]:
+        """Return it as JSON. `judge` is not needed."""
+        return {"game": self.number, "error": self.reason}
 
 
 def _reviewed(
@@ -98,7 +105,6 @@ def _reviewed(
     from plyzero.kits.review.reviewing import review as review_game
     from plyzero.kits.review.tables import ReviewedGame
     from plyzero.kits.review.values import Valuer
-    from plyzero.play.session import SIDES
 
     def measuring(made: int, number: int) -> None:
         report(f"measuring what moves lose in this game, once: {made} of {number} games")
@@ -115,7 +121,7 @@ def _reviewed(
         else:
             scale = scale or scale_of(judge, valuer, run, measuring)
             report(f"reviewing game {each.number}, {done} of {len(games)} done")
-            players = each.players or SIDES
+            players = each.players or UNNAMED
             yield ReviewedGame(each.number, players, record, review_game(valuer, scale, record, simulations))
 
 
