@@ -36,7 +36,7 @@ def list_games() -> None:
     bots = common.make_table("bundled bot", "levels", "the level with the highest rating")
     for card in list_cards():
         best = max(card.levels, key=lambda level: level.elo)
-        bots.add_row(card.game, f"1 to {len(card.levels)}", f"{best}")
+        bots.add_row(card.game, f"1 to {len(card.levels)}", f"level {best.number}: {best.claim}")
     print()
     common.make_console().print(bots)
     print()

@@ -44,7 +44,8 @@ class Level(NamedTuple):
     programs: tuple[Anchor, ...] = ()
 
     def __str__(self) -> str:
-        return f"level {self.number}: {self.claim}"
+        named = f": {self.claim}" if self.programs else self.measured
+        return f"level {self.number}{named}"
 
     @property
     def claim(self) -> str:
