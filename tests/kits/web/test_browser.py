@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from plyzero.kits.engines.game_record import read_game
+from plyzero.kits.review.scale import Scale
+from plyzero.kits.web import review_api
 from plyzero.kits.web.opponents import Opponents
 from plyzero.kits.web.server import make_app
 from plyzero.rules.catalog import load_game
@@ -820,8 +822,10 @@ def test_a_review_has_a_strength_and_falls_where_a_move_has_lost(serve, open_pag
     page.wait_for_selector("text=Accuracy: ")
 
 
-def test_a_review_of_a_game_with_dice_tells_luck_from_play_in_points(serve, open_page):
-    moves = "3-1 24/23 24/21 6-6 24/18 24/18 13/7 13/7 5-2 13/8 13/11"  # and not the 8/5 6/5 that everybody plays
+def test_a_review_of_a_game_with_dice_tells_luck_from_play_in_points(serve, open_page, monkeypatch):
+    scale = Scale("points", spread=0.9, margins={256: 0.03}, random=50.0, bot=89.0)
+    monkeypatch.setattr(review_api, "scale_of", lambda *args, **options: scale)  # to measure it takes a minute
+    moves = "3-1 24/23 24/21 6-6 24/18 24/18 13/7 13/7 5-2 13/8 13/11 4-2"  # and not the 8/5 6/5 that everybody plays
     page = open_page(f"{serve('backgammon')}/#first=you&second=you&resigned=0&moves={moves.replace(' ', '+')}", **PHONE)
     page.get_by_role("button", name="Review the game").click()
     page.wait_for_selector("text=Accuracy: ")
@@ -829,8 +833,8 @@ def test_a_review_of_a_game_with_dice_tells_luck_from_play_in_points(serve, open
     assert re.search(r"Black lost .* luck[:,].* play -0\.\d\d points\.", game)
     assert re.search(r"Turn 1 \(moves 1-2\) Black played 24/23 24/21: \w+, which lost 0\.\d\d ± 0\.\d\d points\.", game)
     assert "Better: 8/5 6/5" in game or "Better: 6/5 8/5" in game
-    assert re.search(r"random play has \d+ %, the bot \d+ % in this game", game)
-    assert page.locator("li.rolled small").count() == 3
+    assert "random play has 50 %, the bot 89 % in this game" in game
+    assert page.locator("li.rolled small").count() == 4
     assert page.locator("li.rolled").nth(1).get_attribute("title").startswith("luck of Black: -0.")
     assert page.locator("svg.graph polyline").count() == 2
     assert page.locator("svg.graph[aria-label^='Expected points of Black: ']").count() == 1

@@ -15,7 +15,7 @@ from tests.helpers.web import events, serving
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure the scale of a game by few and short searches."""
-    for name, value in {"PLAYING": 16, "SIMULATIONS": 16}.items():
+    for name, value in {"PLAYING": 16, "SECONDS": 0.01}.items():
         monkeypatch.setattr(measuring, name, value)
 
 

@@ -1,5 +1,5 @@
 // What a review has found: who lost the game by which turns, how accurate both players were, what the rolls gave.
-// `review` is the JSON of plyzero/kits/review/wording.py. `named` returns the name of a player by the number.
+// `review` is the JSON of plyzero/kits/review/description.py. `named` returns the name of a player by the number.
 
 import { html } from "/static/html.js";
 import { Graph } from "/static/moves.js";
