@@ -81,3 +81,67 @@ def hashed(state: NDArray[np.uint8]) -> tuple[np.uint64, np.uint64]:
         second = (second ^ np.uint64(byte)) * np.uint64(0x9E3779B97F4A7C55)
         second ^= second >> np.uint64(29)
     return first, second
+
+
+class Distances:
+    """Plies to the end under the fastest win and the longest resistance, by exhaustive search to a depth."""
+
+    def __init__(self, game: CompiledGame) -> None:
+        self._wins = _wins_within(game)
+
+    def distance(self, position: CompiledGame, plies: int) -> int:
+        """Return n if the player to move of a position that is not over wins in n plies, -n if it loses in n, else 0.
+
+        It is 0 if it does neither within `plies`.
+        """
+        known = numba.typed.Dict.empty(KEY, types.boolean)
+        for depth in range(1, plies + 1):
+            for winner, sign in ((position.to_play, 1), (1 - position.to_play, -1)):
+                if self._wins(position.state, winner, depth, known):
+                    return sign * depth
+        return 0
+
+    def moves(self, position: CompiledGame, plies: int) -> dict[int, int]:
+        """Return action -> `distance` of the position with this move, itself counted, for every legal one."""
+        found = {}
+        for action in position.legal_actions():
+            after = position.play(action)
+            outcome = after.outcome()
+            if outcome is not None:
+                found[action] = int(outcome.value(position.to_play))
+            else:
+                distance = self.distance(after, plies - 1) * (1 if after.to_play == position.to_play else -1)
+                found[action] = distance + int(np.sign(distance))
+        return found
+
+
+def _wins_within(game: CompiledGame) -> Callable[[NDArray[np.uint8], int, int, Any], bool]:
+    play = game.rules.play
+    outcome = game.rules.outcome
+    legal = game.rules.legal
+    num_actions = game.num_actions
+    assert game.State.fields is not None
+    to_play = int(game.State.fields["to_play"][1])
+
+    @numba.njit(types.boolean(types.uint8[::1], types.int64, types.int64, types.DictType(KEY, types.boolean)))
+    def wins(state: Any, winner: Any, plies: Any, known: Any) -> Any:
+        code = outcome(state)
+        if code != ONGOING or plies == 0:
+            return code == winner
+        first, second = hashed(state)
+        key = (first, second + np.uint64(2 * plies + winner))
+        if key in known:
+            return known[key]
+        mask = np.zeros(num_actions, np.bool_)
+        legal(state, mask)
+        chooses = state[to_play] == winner
+        found = not chooses
+        for action in range(num_actions):
+            if mask[action] and found != chooses:
+                after = state.copy()
+                play(after, action)
+                found = wins(after, winner, plies - 1, known)
+        known[key] = found
+        return found
+
+    return wins

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from plyzero.commands import common
 from plyzero.files import read_file, write_file
 from plyzero.lines import MAX_LINE, parse_object
-from plyzero.play.found_moves import is_hopeless, move_infos, root_info
+from plyzero.play.found_moves import is_hopeless, move_infos, root_info, within
 from plyzero.play.player import Forfeit, Player
 from plyzero.play.players import Bot
 from plyzero.play.session import SIDES, Session
@@ -312,7 +312,8 @@ def _expectation(position: Game, result: SearchResult) -> str:
     """Return the expected result of the best move in words, with the same win rate as in the table."""
     root, best = root_info(position, result), move_infos(position, result)[0]
     if root["proven"]:
-        return {"win": "a certain win", "draw": "a certain draw", "loss": "a loss against best play"}[root["proven"]]
+        words = {"win": "a certain win", "draw": "a certain draw", "loss": "a loss against best play"}[root["proven"]]
+        return words + within(root["pliesToEnd"])
     winrate = root["winrate"] if best["winrate"] is None else best["winrate"]
     draws = f" (a draw counts half; draws: {root['drawrate']:.0%})" if root["drawrate"] >= 0.005 else ""
     expected = f"a score of {winrate:.0%}{draws}"

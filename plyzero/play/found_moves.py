@@ -34,6 +34,7 @@ class MoveInfo(TypedDict):
     winrate: float | None  # expected score in [0, 1] for the player to move, a draw counts 1/2; None without visits
     prior: float  # the network's probability
     order: int  # the rank; 0 is the action to play
+    pliesToEnd: int | None  # as in RootInfo, if the value of this move is proven; itself counted
     pv: list[str]  # the principal variation, as action names; the first is the action itself
 
 
@@ -45,6 +46,7 @@ class RootInfo(TypedDict):
     winrate: float  # expected score in [0, 1], a draw counts 1/2
     drawrate: float  # probability of a draw
     proven: str | None  # "win", "draw" or "loss", None if the search has not proven the value
+    pliesToEnd: int | None  # of a proven win or loss: most moves of both players to the end, if the winner hurries
     scoreLead: NotRequired[float]  # expected points by which the player wins in the end, if the network estimates them
 
 
@@ -59,6 +61,7 @@ def move_infos(position: Game, result: SearchResult) -> list[MoveInfo]:
             "winrate": None if np.isnan(result.q[i]) else round((1 + float(result.q[i])) / 2, 4),
             "prior": round(float(result.prior[i]), 4),
             "order": rank,
+            "pliesToEnd": int(result.plies[i]) or None,
             "pv": action_names(position, result.principal_variations[i]),
         }
         for rank, i in enumerate(order.tolist())
@@ -74,10 +77,18 @@ def root_info(position: Game, result: SearchResult) -> RootInfo:
         "winrate": round((1 + result.value) / 2, 4),
         "drawrate": round(result.draw, 4),
         "proven": proven.get(result.proven),
+        "pliesToEnd": result.plies_to_end,
     }
     if result.score is not None:
         info["scoreLead"] = round(result.score, 2)
     return info
+
+
+def within(plies: int | None) -> str:
+    """Return how far the end of a game is, such as " in at most 7 moves of both players"; "" if it is unknown."""
+    if plies is None:
+        return ""
+    return " in 1 move" if plies == 1 else f" in at most {plies} moves of both players"
 
 
 def is_hopeless(result: SearchResult, below: float = HOPELESS) -> bool:
@@ -110,7 +121,7 @@ class FoundMoves:
 
     def _sentence(self) -> str:
         info = root_info(self.position, self.result)
-        proven = f", proven {info['proven']}" if info["proven"] else ""
+        proven = f", proven {info['proven']}{within(info['pliesToEnd'])}" if info["proven"] else ""
         score = f"expected score {info['winrate']:.0%}{proven}"
         return f"Player {info['currentPlayer']} to move; {score}, after {info['visits']} simulations"
 

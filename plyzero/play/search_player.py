@@ -1,6 +1,7 @@
 """Players that search: a tree search without noise with any evaluator, which plays the best move.
 
-search          a result for each position, which alpha-beta from the root makes exact near the end of a game
+search          a result for each position, which alpha-beta from the root makes exact near the end of a game,
+                and which knows how far the end is
 select_action   the best action of a result or, with a temperature, a sampled one
 choose_all      both, while the clock of the player runs, if there is one
 """
@@ -123,8 +124,11 @@ class SearchPlayer(Player):
             return [self.select_action(result) for result in self.search(positions)]
 
     def select_action(self, result: SearchResult) -> int:
-        """Return the action to play after a search: the best one, or sampled with the temperature."""
-        if not self._temperature:
+        """Return the action to play after a search: the best one, or sampled with the temperature.
+
+        Where a win or a loss is proven and the distance to the end is known, it is the best one at any temperature.
+        """
+        if not self._temperature or result.plies_to_end is not None:
             return result.best_action()
         return int(self._rng.choice(result.actions, p=self.probabilities(result)))
 

@@ -187,7 +187,9 @@ def expand(trees: Trees, b: int) -> None:
         if slot["outcome"] != DRAW:
             mover = trees.nodes[b, slot["leaf_parent"]]["to_play"]
             value = tree.PROVEN_WIN if slot["outcome"] == mover else tree.PROVEN_LOSS
-        trees.edges[b, slot["leaf_edge"]]["proven"] = value
+        edge = trees.edges[b, slot["leaf_edge"]]
+        edge["proven"] = value
+        edge["plies"] = 0 if nodes[slot["leaf_parent"]]["is_chance"] else 1
         set_proven_value(slot, value, value * slot["score"])
 
 
@@ -394,26 +396,37 @@ def prove(nodes: Records, edges: Records, n: int, settings: Record) -> None:
 
     This is right because a player chooses the edge. Chance does not: rolls prove a value only if all of them lead to
     it. If all are proven but differ, their expectation is exact, and nothing follows above.
+
+    A win lasts as long as the shortest of the winning moves that are known, a loss as the longest move: the plies are
+    the most that the game can last if the winner plays what is proven. Of rolls the longest counts; they are no plies.
     """
     while n != tree.NO_NODE:
         node = nodes[n]
         best, worst, all_proven = tree.PROVEN_LOSS, tree.PROVEN_WIN, True
+        shortest, longest = tree.MAX_DISTANCE, 0
         for e in range(node["first_edge"], node["first_edge"] + node["num_edges"]):
-            if edges[e]["proven"] == tree.UNPROVEN:
+            edge = edges[e]
+            if edge["proven"] == tree.UNPROVEN:
                 all_proven = False
             else:
-                best = max(best, edges[e]["proven"])
-                worst = min(worst, edges[e]["proven"])
+                best = max(best, edge["proven"])
+                worst = min(worst, edge["proven"])
+                longest = max(longest, edge["plies"])
+                if edge["proven"] == tree.PROVEN_WIN:
+                    shortest = min(shortest, edge["plies"])
         if not all_proven and (node["is_chance"] or best != tree.PROVEN_WIN):
             return
         if node["is_chance"] and best != worst:
             set_expectation(nodes, edges, n, settings)
             return
         node["proven"] = best
+        node["plies"] = shortest if best == tree.PROVEN_WIN and not node["is_chance"] else longest
         if node["parent"] == tree.NO_NODE:
             return
-        same_player = nodes[node["parent"]]["to_play"] == node["to_play"]
-        edges[node["edge"]]["proven"] = best if same_player else -best
+        above = nodes[node["parent"]]
+        edge = edges[node["edge"]]
+        edge["proven"] = best if above["to_play"] == node["to_play"] else -best
+        edge["plies"] = node["plies"] if above["is_chance"] else min(node["plies"] + 1, tree.MAX_DISTANCE)
         n = node["parent"]
 
 

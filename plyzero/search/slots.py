@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import monotonic, perf_counter
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,22 @@ from plyzero.search.mcts import begin_search
 from plyzero.search.policy import policy_target, principal_variation, root_value
 from plyzero.search.selection import edge_values
 from plyzero.search.storage import make_trees
-from plyzero.search.tree import DONE, EXPAND, GUMBEL, IDLE, NETWORK, NO_MOVE, NO_NODE, NO_ROOM, PUCT, READ
+from plyzero.search.tree import (
+    DONE,
+    EXPAND,
+    GUMBEL,
+    IDLE,
+    NETWORK,
+    NO_MOVE,
+    NO_NODE,
+    NO_ROOM,
+    PROVEN_DRAW,
+    PROVEN_LOSS,
+    PROVEN_WIN,
+    PUCT,
+    READ,
+    UNPROVEN,
+)
 from plyzero.settings import SearchSettings
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -108,6 +123,9 @@ class SearchResult:
     visits:        `[n]` int32, number of simulations that went through each action.
     prior:         `[n]` float32, the network's probabilities, without noise.
     q:             `[n]` float32, mean value of each action, exact where proven; NaN where never visited.
+    means:         `[n]` float32, the mean of the simulations through each action, also where the value is proven.
+    plies:         `[n]` int32, where a win or a loss is proven: the game is over in so many plies or fewer if the
+                   winner hurries, the action itself counted; 0 = unknown.
     value, draw:   the root's mean value and probability of a draw; exact where proven.
     network_value, network_draw: the same from the network alone.
     proven:        PROVEN_WIN, PROVEN_DRAW, PROVEN_LOSS or UNPROVEN.
@@ -124,6 +142,8 @@ class SearchResult:
     visits: NDArray[np.int32]
     prior: NDArray[np.float32]
     q: NDArray[np.float32]
+    means: NDArray[np.float32]
+    plies: NDArray[np.int32]
     value: float
     draw: float
     network_value: float
@@ -143,6 +163,19 @@ class SearchResult:
             self.algorithm, self.visits, self.prior, self.q, self.network_value, self.proven, c_visit, c_scale
         )
 
+    @property
+    def plies_to_end(self) -> int | None:
+        """The most plies that are left of a proven win or loss if the winner hurries; None if unknown. Rolls are none.
+
+        It is None of a draw, and with `search.score_weight`: there no side has to hurry.
+        """
+        if self.proven not in (PROVEN_WIN, PROVEN_LOSS) or self.settings.score_weight:
+            return None
+        known = self.plies[(self.q == self.proven) & (self.plies > 0)]
+        if len(known) == 0 or (self.proven == PROVEN_LOSS and len(known) < len(self.plies)):
+            return None
+        return int(known.min() if self.proven == PROVEN_WIN else known.max())
+
     def __repr__(self) -> str:
         return f"SearchResult(action {self.best_action()}, value {self.value:+.2f}, {self.simulations} simulations)"
 
@@ -154,14 +187,26 @@ class SearchResult:
     def best_action(self) -> int:
         """Return the action to play for strength: the most visited one that the policy allows.
 
-        Of equally visited actions it is the one of highest policy, then of highest value, then of highest prior.
+        Where the result is proven, it is the fastest win, or the longest resistance, or of the draws the one that
+        looked best before it was proven: there the other side has the most ways to go wrong. With
+        `search.score_weight` points count, not haste.
+        Of equal ones, and of equally visited actions, it is the one of highest policy, then of highest value, then of
+        highest prior.
         """
         policy = self.policy
-        visits = np.where(policy > 0, self.visits, -1)
-        most_visited = np.flatnonzero(visits == visits.max())
-        values = np.nan_to_num(self.q[most_visited], nan=-1)
-        order = np.lexsort((self.prior[most_visited], values, policy[most_visited]))
-        return int(self.actions[most_visited[order[-1]]])
+        values = np.nan_to_num(self.q, nan=-1)
+        ranks: list[NDArray[Any]] = [self.prior, values, policy, self.visits]
+        if self.proven != UNPROVEN and not self.settings.score_weight:
+            ranks.append(self._proven_ranks())
+        allowed = np.flatnonzero(policy > 0)
+        return int(self.actions[allowed[np.lexsort([each[allowed] for each in ranks])[-1]]])
+
+    def _proven_ranks(self) -> NDArray[np.float64]:
+        """Return `[n]` how good each action is among those that keep the proven value; higher is better."""
+        if self.proven == PROVEN_DRAW:
+            return np.nan_to_num(self.means, nan=-np.inf).astype(np.float64)
+        plies = np.where(self.plies > 0, self.plies, np.inf)  # a distance that nobody has found is a long one
+        return -plies if self.proven == PROVEN_WIN else plies
 
 
 class SearchSlots:
@@ -373,6 +418,8 @@ class SearchSlots:
             visits=edges["visits"].copy(),
             prior=np.exp(edges["logit"]),
             q=edge_values(edges, np.empty(len(edges))).astype(np.float32),
+            means=(edges["value_sum"] / np.where(edges["visits"], edges["visits"], np.nan)).astype(np.float32),
+            plies=np.where(np.abs(edges["proven"]) == PROVEN_WIN, edges["plies"], 0).astype(np.int32),
             value=value,
             draw=draw,
             network_value=float(root["network_value"]),

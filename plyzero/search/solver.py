@@ -4,6 +4,10 @@ A search with a network errs in the end of a game, where every move matters and 
 and Moore, 1975) finds the exact value of each move: the values are -1, 0 and 1, so a window closes soon, and moves that
 leave the fewest replies are searched first. Positions that several lines reach are searched once, as long as a table
 has room. What is proven replaces what the search has found of the same moves.
+
+Whoever wins should hurry, and whoever loses should not. So where a win or a loss is proven, by alpha-beta or by the
+tree, alpha-beta goes on with a horizon of 1, 2, 3 ... plies, at which nothing is won (iterative deepening): the first
+one within which a move wins or loses is the distance to the end of the game.
 """
 
 from __future__ import annotations
@@ -40,6 +44,11 @@ NEAR_SHARE: Final = 4
 LUCKY_SHARE: Final = 256
 """The first move gets one part in NEAR_SHARE of the positions if all LINES say that the end is near, and one in
 LUCKY_SHARE if some do. If it is not solved by then, the end is too far."""
+
+DISTANCE_NODES: Final = 200_000
+"""Positions that may be made for distances, besides those for values."""
+
+NO_HORIZON: Final = -1
 
 FRAME: Final = np.dtype(
     [
@@ -85,18 +94,21 @@ class Path(NamedTuple):
 
 
 @cached_njit
-def solve(rules: Rules, path: Path, to_play: int, budget: int) -> tuple[int, int]:
+def solve(rules: Rules, path: Path, to_play: int, budget: int, low: int, high: int, horizon: int) -> tuple[int, int]:
     """Return the value of `path.states[0]` for its player to move, or UNPROVEN, and the number of positions made.
 
-    to_play: the byte of a state that holds the player to move. The best line is then in `path.lines[0]`; it ends with
-    the game or at a position in the table.
+    to_play:   the byte of a state that holds the player to move.
+    low, high: the window: of a value that is not between them, it is only found that it is not.
+    horizon:   plies after which a game that goes on counts as drawn, or NO_HORIZON.
+
+    The best line is then in `path.lines[0]`; it ends with the game or at a position in the table.
     """
     path = borrowed(path)
     states, frames, moves = path.states, path.frames, path.moves
     d, nodes = 0, 0
-    frames[0]["low"], frames[0]["high"] = PROVEN_LOSS, PROVEN_WIN
+    frames[0]["low"], frames[0]["high"] = low, high
     while True:
-        if nodes > budget or d + 1 == len(frames) or not enter(rules, path, d, to_play):
+        if nodes > budget or d + 1 == len(frames) or not enter(rules, path, d, to_play, horizon):
             return UNPROVEN, nodes
         nodes += 1 + frames[d]["moves"]
         while frames[d]["next"] == frames[d]["moves"] or frames[d]["best"] >= frames[d]["high"]:
@@ -119,7 +131,7 @@ def solve(rules: Rules, path: Path, to_play: int, budget: int) -> tuple[int, int
 
 
 @cached_njit
-def enter(rules: Rules, path: Path, d: int, to_play: int) -> bool:
+def enter(rules: Rules, path: Path, d: int, to_play: int, horizon: int) -> bool:
     """Begin with position `d` of the path: its value if it is known well enough, else its moves; False without any."""
     frame, state = path.frames[d], path.states[d]
     frame["next"] = 0
@@ -135,7 +147,12 @@ def enter(rules: Rules, path: Path, d: int, to_play: int) -> bool:
         else:
             frame["best"] = PROVEN_LOSS
         return True
+    if d == horizon:
+        frame["best"] = PROVEN_DRAW
+        return True
     frame["key"] = hash_of(state)
+    if horizon != NO_HORIZON:  # what is known of a position depends on the plies that are left
+        frame["key"] ^= (horizon - d) * -7046029254386353131
     known = path.table[frame["key"] & (len(path.table) - 1)]
     if d and known["key"] == frame["key"]:  # not at d = 0, where the caller also wants the best line
         frame["best"] = known["low"] if known["low"] >= frame["high"] else known["high"]
@@ -247,59 +264,139 @@ def near_ends(rules: Rules, path: Path, positions: float) -> int:
 
 
 def with_exact_end(position: Game, result: SearchResult, *, nodes: int, seconds: float = math.inf) -> SearchResult:
-    """Return `result`, of a search of `position`, with the values that alpha-beta proves.
+    """Return `result`, of a search of `position`, with the values that alpha-beta proves, and distances to the end.
 
-    nodes:   positions that it may make; where it seems to need many more, few or none are tried.
+    nodes:   positions that it may make for values; where it seems to need many more, few or none are tried.
     seconds: time that it may take: it makes no more positions than seem to fit.
 
-    The moves are solved from the best to the worst. A win ends this, and so does the first move whose value is not
-    proven. Nothing changes for games with dice or in plain Python, nor without simulations: that is the raw network.
+    Nothing changes for games with dice or in plain Python, nor without simulations: that is the raw network.
     """
     if not isinstance(position, CompiledGame) or position.num_chances or is_plain_python():
         return result
-    if not nodes or not result.simulations or result.proven != UNPROVEN:
+    if not result.simulations or result.proven == PROVEN_DRAW or (result.proven == UNPROVEN and not nodes):
         return result
-    assert position.State.fields is not None
-    rules, to_play = rule_calls.addresses(position.rules), position.State.fields["to_play"][1]
-    path = _room(position, nodes)
-    path.states[0] = position.state
-    solve(rules, path, to_play, -1)  # makes no position, but compiles: now, not at the end of a game
-    if seconds < math.inf:
-        began = perf_counter()
-        _, made = solve(rules, path, to_play, 100)  # measures how long a position takes
-        nodes = min(nodes, int(made * seconds / (perf_counter() - began)))
-    if not nodes:
-        return result
-    near = near_ends(rules, path, ROOM_FOR_LUCK * nodes)
+    end = _End(position, nodes + DISTANCE_NODES, seconds)
+    if result.proven == UNPROVEN:
+        result = _with_values(end, result, min(nodes, end.left))
+    if result.proven in (PROVEN_WIN, PROVEN_LOSS) and not result.settings.score_weight:
+        result = _with_distances(end, result)
+    return result
+
+
+def _with_values(end: _End, result: SearchResult, nodes: int) -> SearchResult:
+    """Solve the moves from the best to the worst.
+
+    A win ends this, and so does the first move whose value is not proven.
+    """
+    near = end.near(nodes) if nodes else 0
     if not near:
         return result
     first = nodes // (NEAR_SHARE if near == LINES else LUCKY_SHARE)
+    spared = end.left - nodes
     q, lines = result.q.copy(), [*result.principal_variations]
-    left = nodes
     order = np.argsort(-result.policy, kind="stable").tolist()
     for solved, i in enumerate(order):
-        path.states[0] = position.state
-        position.rules.play(path.states[0], int(result.actions[i]))
-        is_same_player = path.states[0, to_play] == position.to_play
-        value, used = solve(rules, path, to_play, left if solved else first)
-        left -= used
+        action = int(result.actions[i])
+        value = end.value_of(action, end.left - spared if solved else first)
         if value == UNPROVEN:
             return replace(result, q=q, principal_variations=tuple(lines))
-        q[i] = value if is_same_player else -value
+        q[i] = value
         if lines:
-            lines[i] = (int(result.actions[i]),)
-            while path.frames[0]["plies"] and value != UNPROVEN:  # a line may end at a position in the table
-                found = path.lines[0, : path.frames[0]["plies"]].tolist()
-                for action in found:
-                    position.rules.play(path.states[0], action)
-                lines[i] += tuple(found)
-                value, used = solve(rules, path, to_play, left)
-                left -= used
-        if q[i] == PROVEN_WIN:
+            lines[i] = end.line_of(action)
+        if value == PROVEN_WIN:
             break
     best = int(np.nanmax(q[order[: solved + 1]]))
     result = replace(result, q=q, principal_variations=tuple(lines))
     return replace(result, proven=best, value=float(best), draw=float(best == PROVEN_DRAW))
+
+
+def _with_distances(end: _End, result: SearchResult) -> SearchResult:
+    """Find the fastest win, or how long each move resists, as far as the positions suffice.
+
+    What the tree knows is the most that it can be, so it need not be found again.
+    """
+    q, plies, lines = result.q.copy(), result.plies.copy(), [*result.principal_variations]
+    end.winner = end.position.to_play if result.proven == PROVEN_WIN else 1 - end.position.to_play
+    order = np.lexsort((-result.visits, np.where(plies > 0, plies, MAX_PLIES))).tolist()
+    open_moves = [i for i in order if result.proven == PROVEN_LOSS or q[i] != PROVEN_LOSS]
+    for horizon in range(1, MAX_PLIES):
+        for i in tuple(open_moves):
+            action = int(result.actions[i])
+            is_new = plies[i] != horizon
+            if is_new:
+                value = end.value_of(action, end.left, horizon - 1)
+                if value == UNPROVEN:
+                    return replace(result, q=q, plies=plies, principal_variations=tuple(lines))
+                if value != result.proven:
+                    continue
+            if is_new and lines:
+                lines[i] = end.line_of(action, horizon - 1)
+            q[i], plies[i] = result.proven, horizon
+            open_moves.remove(i)
+            if result.proven == PROVEN_WIN:
+                open_moves.clear()
+                break
+        if not open_moves:
+            break
+    return replace(result, q=q, plies=plies, principal_variations=tuple(lines))
+
+
+class _End:
+    """Alpha-beta after the moves of one position, which share a number of positions.
+
+    left:   number that may still be made.
+    winner: with a horizon it is only asked whether this player wins within it.
+    """
+
+    def __init__(self, position: CompiledGame, nodes: int, seconds: float) -> None:
+        assert position.State.fields is not None
+        self.position = position
+        self.left = nodes
+        self.winner = 0
+        self._rules, self._to_play = rule_calls.addresses(position.rules), position.State.fields["to_play"][1]
+        self._path = _room(position, nodes)
+        self._path.states[0] = position.state
+        self._solve(-1, NO_HORIZON)  # makes no position, but compiles: now, not at the end of a game
+        if seconds < math.inf:
+            began, before = perf_counter(), self.left
+            self._solve(100, NO_HORIZON)  # measures how long a position takes
+            self.left = min(nodes, int((before - self.left) * seconds / (perf_counter() - began)))
+
+    def near(self, nodes: int) -> int:
+        """Return how many of LINES random lines suggest that the end is near enough for so many positions."""
+        self._path.states[0] = self.position.state
+        return near_ends(self._rules, self._path, ROOM_FOR_LUCK * nodes)
+
+    def value_of(self, action: int, most: int, horizon: int = NO_HORIZON) -> int:
+        """Return the value of an action for the player who makes it, or UNPROVEN; `most`: positions to make."""
+        state = self._path.states[0]
+        state[:] = self.position.state
+        self.position.rules.play(state, action)
+        value = self._solve(most, horizon)
+        is_same_player = state[self._to_play] == self.position.to_play
+        return value if is_same_player or value == UNPROVEN else -value
+
+    def line_of(self, action: int, horizon: int = NO_HORIZON) -> tuple[int, ...]:
+        """Return the best line from the action whose value was found last, itself first."""
+        line, value = [action], PROVEN_DRAW
+        while self._path.frames[0]["plies"] and value != UNPROVEN:  # a line may end at a position in the table
+            found = self._path.lines[0, : self._path.frames[0]["plies"]].tolist()
+            for each in found:
+                self.position.rules.play(self._path.states[0], each)
+            line += found
+            horizon = NO_HORIZON if horizon == NO_HORIZON else horizon - len(found)
+            value = self._solve(self.left, horizon)
+        return tuple(line)
+
+    def _solve(self, most: int, horizon: int) -> int:
+        """Return the value of the first position of the path for its player to move, or UNPROVEN."""
+        low, high = PROVEN_LOSS, PROVEN_WIN
+        if horizon != NO_HORIZON:
+            wins = self._path.states[0, self._to_play] == self.winner
+            low, high = (PROVEN_DRAW, PROVEN_WIN) if wins else (PROVEN_LOSS, PROVEN_DRAW)
+        value, used = solve(self._rules, self._path, self._to_play, most, low, high, horizon)
+        self.left -= used
+        return value
 
 
 def _room(position: CompiledGame, nodes: int) -> Path:

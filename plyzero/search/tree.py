@@ -30,6 +30,9 @@ PROVEN_WIN: Final = 1
 UNPROVEN: Final = 2
 """The proven value of a node or an edge, for the player who moves there, or none."""
 
+MAX_DISTANCE: Final = 32767
+"""Plies to the end of the game beyond which a proof does not count."""
+
 MAX_IN_FULL: Final = 36
 """Largest number of rolls of a chance node that `SearchSettings.all_rolls` evaluates in full: those of two dice."""
 
@@ -104,6 +107,7 @@ NODE: Final = np.dtype(
         ("is_chance", "i1"),  # 1 = chance moves: the edges are rolls, P(s, a) are their probabilities
         ("is_exact", "i1"),  # 1 = value_sum / visits is exact: the expectation over rolls that are all proven
         ("in_full", "i1"),  # 1 = a chance node with a value for each roll: value_sum / visits is their expectation
+        ("plies", "i2"),  # if a win or a loss is proven: the game is over in so many plies or fewer
         ("network_value", "f4"),  # probability of a win minus that of a loss, for to_play, as a utility
         ("network_draw", "f4"),  # probability of a draw
         ("value_sum", "f8"),  # sum over visits: utilities for to_play
@@ -121,6 +125,7 @@ EDGE: Final = np.dtype(
         ("child", "i4"),  # node, or NO_NODE
         ("visits", "i4"),  # N(s, a)
         ("proven", "i1"),  # proven value for the player who moves at the node above, or UNPROVEN
+        ("plies", "i2"),  # if a win or a loss is proven: the game is over in so many plies or fewer, this one counted
         ("prior", "f4"),  # P(s, a): the network's probability over legal actions; at a noisy PUCT root mixed with noise
         ("logit", "f4"),  # log of the network's probability, never noisy
         ("value_sum", "f8"),  # W(s, a): sum over visits, utilities for the player who moves at the node above

@@ -126,7 +126,7 @@ def test_a_hint_searches_in_the_persons_place_and_changes_nothing(screen: Screen
 
 def test_a_proven_win_is_certain_in_the_hint(screen: Screen):
     shown = screen.types("a1", "b1", "hint", bot="a2 b2 c1")
-    assert "Hint: c1; the judge expects a certain win." in shown
+    assert "Hint: c1; the judge expects a certain win in 1 move." in shown
 
 
 def test_undo_takes_back_the_move_and_its_answer(screen: Screen):

@@ -214,6 +214,34 @@ class Written(Game):
         return np.array([len(self.moves), int("1" + self.moves, 2)], np.float32).reshape(2, 1, 1)
 
 
+class Ends(Game):
+    """Two moves, 0 and 1, by turns, until they are one of the sequences in `winners`, such as {"0": 0, "10": 1}."""
+
+    num_actions, observation_shape, max_plies = 2, (1, 1, 1), 8
+
+    def __init__(self, winners: dict[str, int] | None = None):
+        self.winners = winners or {"0": 0, "1": 1}
+        self.moves = ""
+
+    @property
+    def to_play(self):
+        return len(self.moves) % 2
+
+    def legal_actions(self):
+        return [] if self.outcome() else [0, 1]
+
+    def play(self, action):
+        after = copy.copy(self)
+        after.moves += str(action)
+        return after
+
+    def outcome(self):
+        return Outcome(self.winners[self.moves]) if self.moves in self.winners else None
+
+    def observe(self):
+        return np.full((1, 1, 1), int("1" + self.moves, 2), np.float32)
+
+
 class FirstMoveWins(Written):
     """Action 0 wins at once, action 1 loses at once."""
 
@@ -337,6 +365,22 @@ def move_values(game: Game, memo: dict[Any, float] | None = None) -> dict[int, f
     """Return action -> value of playing it, for the player who does."""
     memo = {} if memo is None else memo
     return {action: after_move(game, action, memo) for action in game.legal_actions()}
+
+
+def distance(game: Game, memo: dict[Any, float]) -> int:
+    """Return the plies to the end of a game that is won or lost, the winner hurrying and the loser not.
+
+    Of rolls the longest counts; they are no plies. memo: of `solve`.
+    """
+    if game.outcome() is not None:
+        return 0
+    value, rolls = solve(game, memo), len(chances_of(game)) > 0
+    plies = {
+        move: distance(game.play_unchecked(move), memo) + (not rolls)
+        for move in possible_moves(game)
+        if after_move(game, move, memo) == value
+    }
+    return min(plies.values()) if value == 1 and not rolls else max(plies.values())
 
 
 def all_positions(start: Game) -> list[Game]:

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plyzero.rules.chance import chances_of, first_decision, is_chance, possible_moves
+from plyzero.rules.game import Game, Outcome
 from plyzero.search.evaluators import Rollouts
 from plyzero.search.selection import select_chance
 from plyzero.search.tree import EDGE, NO_NODE, NODE, PROVEN_DRAW, UNPROVEN
 from tests.helpers.dice import PlainRace, Race, decisions
 from tests.helpers.searches import both_kinds, nodes_of, result_of, searched
-from tests.helpers.toys import Exact, Hashed, after_move, solve
+from tests.helpers.toys import Exact, Hashed, after_move, distance, solve
 
 both_games = pytest.mark.parametrize("start", [Race(), PlainRace()], ids=["compiled", "plain"])
 
@@ -40,6 +41,56 @@ def test_proven_and_exact_values_are_those_of_solve(start, kind, all_rolls):
                     assert edge["proven"] == after_move(reached, int(edge["action"]), memo)
     assert proven > 100
     assert exact > 15
+
+
+@both_kinds
+@both_games
+def test_a_proof_lasts_at_least_as_long_as_the_fastest_win(start, kind):
+    memo, exact = {}, 0
+    for position in decisions(start):
+        for record, edges, reached in nodes_of(searched(position, Hashed(2), 60, kind), position):
+            if record["proven"] in (-1, 1):
+                known = edges["plies"][edges["proven"] == record["proven"]]
+                hurries = record["proven"] == 1 and not record["is_chance"]
+                assert record["plies"] == (known.min() if hurries else known.max())
+                assert record["plies"] >= distance(reached, memo)
+                exact += record["plies"] == distance(reached, memo)
+    assert exact > 100
+
+
+class Fate(Game):
+    """Player 0 moves and rolls; then it has won, or it wins after a move of player 1."""
+
+    num_actions, num_chances, observation_shape, max_plies = 1, 2, (1, 1, 1), 2
+    moves: tuple[int, ...] = ()
+
+    @property
+    def to_play(self):
+        return len(self.moves) // 2
+
+    def chances(self):
+        return [0.5, 0.5] if len(self.moves) == 1 else []
+
+    def legal_actions(self):
+        return [0]
+
+    def play(self, action):
+        after = copy.copy(self)
+        after.moves = (*self.moves, action)
+        return after
+
+    def outcome(self):
+        return Outcome(0) if self.moves[1:2] == (0,) or len(self.moves) == 3 else None
+
+    def observe(self):
+        return np.full((1, 1, 1), len(self.moves))
+
+
+@both_kinds
+def test_of_rolls_the_longest_counts_and_a_roll_is_no_ply(kind):
+    found = result_of(Fate(), Hashed(1), 40, kind)
+    assert (found.proven, found.plies_to_end) == (1, 2)
+    assert distance(Fate(), {}) == 2
 
 
 @both_kinds

@@ -7,6 +7,7 @@ import itertools
 import math
 import os
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -271,6 +272,58 @@ def test_what_a_search_proves_is_the_exact_value_whoever_moves_when(kind, data, 
         assert toys.move_values(start)[root.best_action()] == root.proven
     if kind == "puct":
         assert root.proven != UNPROVEN
+
+
+class Prefers(Uniform):
+    """Expects nothing, but prefers one action a hundred times."""
+
+    def __init__(self, action):
+        super().__init__(2)
+        self.action = action
+
+    def __call__(self, batch):
+        found = super().__call__(batch)
+        found.logits[:, self.action] += math.log(100)
+        return found
+
+
+def ends_after(winner, *sequences):
+    return {"".join(moves): winner for each in sequences for moves in itertools.product(*each)}
+
+
+WON_IN_ONE_OR_THREE = ends_after(0, ["1"], ["0", "01", "01"])
+LOST_IN_FOUR_OR_TWO = ends_after(1, ["0", "01", "01", "01"], ["1", "1"], ["1", "0", "01", "01"])
+
+
+@both_kinds
+def test_a_proven_win_is_played_fast(kind):
+    start = toys.Ends(WON_IN_ONE_OR_THREE)
+    found = result_of(start, Uniform(2), 40, kind)
+    assert (found.proven, found.plies_to_end, found.best_action()) == (PROVEN_WIN, 1, 1)
+    fast, slow = replace(found, q=np.ones(2, np.float32)), replace(found, plies=found.plies * 0)
+    for plies, best in (([3, 1], 1), ([1, 3], 0), ([0, 5], 1)):
+        assert replace(fast, plies=np.array(plies), visits=np.array([9, 1])).best_action() == best
+        assert replace(fast, plies=np.array(plies)).policy.tolist() == [0.5, 0.5]
+    assert slow.plies_to_end is None
+
+
+def test_a_proof_that_did_not_look_for_the_fastest_win_says_how_long_it_lasts():
+    found = result_of(toys.Ends(WON_IN_ONE_OR_THREE), Prefers(0), 40, "puct")
+    assert (found.proven, found.plies_to_end, found.best_action()) == (PROVEN_WIN, 3, 0)
+
+
+@both_kinds
+def test_a_proven_loss_is_resisted_as_long_as_possible(kind):
+    found = result_of(toys.Ends(LOST_IN_FOUR_OR_TWO), Prefers(1), 400, kind)
+    assert (found.proven, found.plies_to_end, found.best_action()) == (PROVEN_LOSS, 4, 0)
+    assert found.plies.tolist() == [4, 2]
+
+
+def test_of_proven_draws_the_one_that_looked_best_is_played():
+    found = result_of(Written("01", "----"), Uniform(2), 40)
+    assert (found.proven, found.plies_to_end) == (PROVEN_DRAW, None)
+    for means, best in (([0.1, 0.2], 1), ([0.3, 0.2], 0), ([nan, -0.5], 1)):
+        assert replace(found, means=np.float32(means), visits=np.array([5, 5])).best_action() == best
 
 
 WINS_IN_ONE = [

@@ -1,12 +1,13 @@
 """Exact ends: what alpha-beta proves is true, and its line leads there."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.strength.exams import after, read_exam
-from benchmarks.strength.solver import Solver
+from benchmarks.strength.solver import Distances, Solver
 from plyzero.play.bundled_bots import find_card
 from plyzero.play.players import Bot, find_player
 from plyzero.rules.catalog import load_game
@@ -18,6 +19,7 @@ from plyzero.search.slots import search
 from plyzero.search.solver import with_exact_end
 from plyzero.search.tree import PROVEN_DRAW, UNPROVEN
 from plyzero.settings import SearchSettings
+from tests.helpers import toys
 
 EXAMS = Path(__file__).resolve().parent.parent.parent / "benchmarks" / "strength"
 
@@ -38,6 +40,42 @@ def check_exact(position, solver, *, shortest_line=2):
             assert q == values[action]
         if q == found.proven and len(line) >= shortest_line:
             assert after(position, line).outcome().value(position.to_play) == values[action]
+
+
+def check_distances(position, solver):
+    """Check distances to the end against exhaustive search; return whether the position has one."""
+    found, distances = exact(position, nodes=10_000_000), solver.moves(position, 20)
+    if found.proven not in (-1, 1):
+        assert found.plies_to_end is None
+        return False
+    distance = solver.distance(position, 20)
+    assert found.plies_to_end == abs(distance)
+    assert distances[found.best_action()] == distance
+    for action, plies in zip(found.actions.tolist(), found.plies.tolist(), strict=True):
+        assert plies == abs(distances[action]) or (found.proven == 1 and action != found.best_action())
+    return True
+
+
+@pytest.mark.parametrize("name", ["tic-tac-toe", "connect-four(rows=4, columns=4)"])
+def test_the_fastest_win_and_the_longest_resistance_are_those_of_exhaustive_search(name):
+    start, rng, decided = load_game(name).start, np.random.default_rng(1), 0
+    solver = Distances(start)
+    for _ in range(60):
+        positions = random_game(start, rng).positions[:-1]
+        decided += check_distances(positions[rng.integers(len(positions))], solver)
+    assert decided > 10
+
+
+def test_what_a_tree_has_proven_is_won_faster_by_a_few_positions():
+    position = toys.after(load_game("connect-four").start, "4 4 3 3")  # 5 wins in 3
+    (slow,) = search([position], Uniform(7), simulations=2)
+    slow = replace(slow, proven=1, q=np.float32([0, 0, 0, 0, 0, 0, 1]), plies=np.array([0] * 6 + [9]))
+    assert slow.best_action() == 6
+    found = with_exact_end(position, slow, nodes=0)
+    assert found.plies_to_end == 3
+    assert position.action_name(found.best_action()) in ("2", "5")
+    points = replace(slow, settings=SearchSettings(score_weight=0.5))  # count more than haste
+    assert with_exact_end(position, points, nodes=0) is points
 
 
 @pytest.mark.parametrize("name", ["tic-tac-toe", "connect-four(rows=4, columns=4)"])
@@ -95,6 +133,7 @@ def test_a_player_who_moves_twice_is_understood():
     solver, position = Solver(Again()), Again()
     while position.outcome() is None:
         check_exact(position, solver, shortest_line=1)
+        check_distances(position, Distances(position))
         position = position.play(1 if position.record["left"] > 1 else 0)
 
 

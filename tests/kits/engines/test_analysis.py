@@ -57,11 +57,11 @@ def answer_to(moves: str, bot: Bot) -> dict:
 def test_an_answer_has_the_fields_of_katago():
     answer = answer_to("4 4 5", bot_of(toys.Hashed(7)))
     assert answer["id"] == 1
-    assert answer["rootInfo"].keys() == {"currentPlayer", "visits", "winrate", "drawrate", "proven"}
+    assert answer["rootInfo"].keys() == {"currentPlayer", "visits", "winrate", "drawrate", "proven", "pliesToEnd"}
     assert (answer["rootInfo"]["currentPlayer"], answer["rootInfo"]["visits"]) == (1, 16)
     assert len(answer["moveInfos"]) == 7
     for order, info in enumerate(answer["moveInfos"]):
-        assert info.keys() == {"move", "visits", "winrate", "prior", "order", "pv"}
+        assert info.keys() == {"move", "visits", "winrate", "prior", "order", "pliesToEnd", "pv"}
         assert info["order"] == order
         assert info["pv"][0] == info["move"]
         assert 0 <= info["prior"] <= 1
