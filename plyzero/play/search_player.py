@@ -128,13 +128,13 @@ class SearchPlayer(Player):
 
         Where a win or a loss is proven and the distance to the end is known, it is the best one at any temperature.
         """
-        if not self._temperature or result.plies_to_end is not None:
+        if not self._temperature:
             return result.best_action()
         return int(self._rng.choice(result.actions, p=self.probabilities(result)))
 
     def probabilities(self, result: SearchResult) -> NDArray[np.float64]:
         """Return the probability of each of `result.actions` to be played."""
-        if not self._temperature:
+        if not self._temperature or result.plies_to_end is not None:
             return np.asarray(result.actions == result.best_action(), float)
         weights = result.policy ** (1 / self._temperature)
         return np.asarray(weights / weights.sum(), float)

@@ -40,8 +40,9 @@ function Found({ found, colours, mode, hasBoard, onChange, onLine }) {
   const score = expected(found), words = `${named(currentPlayer)}, to move, scores ${percent(score)} on average${scoreLead === undefined ? "" : ` and ${leads(scoreLead)}`}; ${named(1 - currentPlayer)} scores ${percent(1 - score)}`;
   const best = found.moveInfos[0], most = Math.max(...found.moveInfos.map(({ visits }) => visits));
   const equal = found.moveInfos.filter(({ visits, order }) => visits === best.visits && order), isShared = equal.length > 0, isByPolicy = equal.every(({ policy }) => policy < best.policy);
-  const shared = isShared ? `of the most visited moves the one with the highest ${isByPolicy ? "policy" : "score"}` : "the most visited move";
-  const why = pliesToEnd || proven === "draw" ? WHY[proven] : best.visits < most ? "the most visited move that is not proven to be worse" : shared;
+  const mostVisited = best.visits < most ? "the most visited move that is not proven to be worse"
+    : isShared ? `of the most visited moves the one with the highest ${isByPolicy ? "policy" : "score"}` : "the most visited move";
+  const why = pliesToEnd || proven === "draw" ? WHY[proven] : mostVisited;
   return html`
     <p>${words}${proven ? ` · proven ${proven} for the player to move${pliesToEnd ? within(pliesToEnd) : ""}` : ""} · ${found.simulations} of ${found.of} simulations</p>
     ${hasBoard ? html`<div class="row" role="group" aria-label="Show on the board">
