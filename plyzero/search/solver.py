@@ -266,14 +266,15 @@ def near_ends(rules: Rules, path: Path, positions: float) -> int:
 def with_exact_end(position: Game, result: SearchResult, *, nodes: int, seconds: float = math.inf) -> SearchResult:
     """Return `result`, of a search of `position`, with the values that alpha-beta proves, and distances to the end.
 
-    nodes:   positions that it may make for values; where it seems to need many more, few or none are tried.
+    nodes:   positions that it may make for values; where it seems to need many more, few or none are tried. 0 = the
+             result stays as it is: a reference such as mcts:100 costs and plays what it always did.
     seconds: time that it may take: it makes no more positions than seem to fit.
 
     Nothing changes for games with dice or in plain Python, nor without simulations: that is the raw network.
     """
     if not isinstance(position, CompiledGame) or position.num_chances or is_plain_python():
         return result
-    if not result.simulations or result.proven == PROVEN_DRAW or (result.proven == UNPROVEN and not nodes):
+    if not nodes or not result.simulations or result.proven == PROVEN_DRAW:
         return result
     end = _End(position, nodes + DISTANCE_NODES, seconds)
     if result.proven == UNPROVEN:
