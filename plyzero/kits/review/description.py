@@ -110,8 +110,8 @@ def describe(review: Review, positions: Sequence[Game], *, judge: str, loser: in
         "players": [
             {
                 "accuracy": _rounded(review.accuracy(player), 1),
-                "lost": round(review.lost(player), 4),
-                "luck": round(review.luck(player), 4),
+                "lost": round(review.lost(player), 6),
+                "luck": round(review.luck(player), 6),
                 "largest": [numbers[id(each)] for each in review.largest(player)],
             }
             for player in (0, 1)

@@ -459,7 +459,7 @@ def test_a_game_of_a_match_is_chosen_from_its_file(serve, open_page, tmp_path):
     page = open_page(serve("tic-tac-toe"))
     page.wait_for_selector("svg.board")
     page.get_by_label("File of a game").set_input_files(file)
-    wait_for_status(page, "Black has won. Review the game to see which moves lost expected score")
+    wait_for_status(page, "Black has won. Review the game to see which turns lost most")
     assert page.get_by_label("Game of the file").locator("option").all_inner_texts() == [
         "Game 1: first player won, 5 moves",
         "Game 2: second player won, 1 moves",

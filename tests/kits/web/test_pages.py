@@ -6,9 +6,18 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from plyzero.kits.web.pages import PAGE, inlined, make_report
+from plyzero import Bot
+from plyzero.kits.engines.game_record import frames_of, from_moves
+from plyzero.kits.review.reviewing import review
+from plyzero.kits.review.scale import Scale
+from plyzero.kits.review.tables import ReviewedGame
+from plyzero.kits.review.values import Valuer
+from plyzero.kits.web.pages import PAGE, inlined, make_page, make_report
+from plyzero.play.session import SIDES
+from plyzero.rules.catalog import load_game
 from plyzero.run.directory import Run
 from plyzero.run.metrics import append_line
 from tests.helpers.cli import refused, shown
@@ -111,6 +120,33 @@ def test_a_game_holds_every_position_and_the_first_players_scores(game_page):
     sizes = [len(frame["parts"]) for frame in data["frames"]]
     assert sizes[1:] == [1] + [2] * 6  # the new stone, and the one that is not the last any more
     assert sizes[0] == data["frames"][0]["size"] > 42
+
+
+def reviewed_page(folder: Path) -> Path:
+    """Write a page of a game with dice and its review by a judge whose scale is known."""
+    record = from_moves(load_game("tests.helpers.dice:Race"), "one throw four step throw three")
+    valuer = Valuer(Bot.pure_mcts(load_game("tests.helpers.dice:Race"), np.random.default_rng(0), simulations=64))
+    scale = Scale("score", spread=0.5, margins={64: 0.05}, random=60.0, bot=90.0)
+    found = ReviewedGame(1, SIDES, record, review(valuer, scale, record, 64)).describe("The judge: a test.")
+    page = make_page(frames_of(record), "race", "the first player won", review=found)
+    (folder / "game.html").write_text(page)
+    return folder / "game.html"
+
+
+@pytest.mark.browser
+def test_a_page_of_a_game_shows_its_review_and_what_each_roll_gave(tmp_path, open_page):
+    page = open_page(reviewed_page(tmp_path).as_uri(), viewport={"width": 400, "height": 800})
+    page.wait_for_selector("text=Accuracy: the first player")
+    game = page.get_by_role("region", name="Game").inner_text()
+    assert "random play has 60 %, the bot 90 % in this game." in game
+    assert "The judge: a test." in game
+    assert re.search(r"The first player: luck \+\d+, play (0|-\d+) percentage points\.", game)
+    assert [each[0] for each in page.locator("li.rolled small").all_inner_texts()][-1] == "+"
+    page.get_by_role("button", name="Move 1, throw").click()
+    page.get_by_text("Move 1 by the first player: throw. Rolled: four.").wait_for()
+    assert page.get_by_role("button", name="Retry").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert violations(page) == []
 
 
 @pytest.mark.browser

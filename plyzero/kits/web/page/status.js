@@ -59,7 +59,7 @@ function nowIn({ about, position, game, players, both }) {
   const person = players.includes("you"), named = (side) => capital(sideName(position.colours, side));
   if (game.resigned !== null) return both ? `${named(game.resigned)} resigned.` : capital(`${spoken(about, players[game.resigned])} resigned.`);
   if (position.outcome) {
-    const { winner, score } = position.outcome, review = person && about.ready ? " Review the game to see which moves lost expected score." : "";
+    const { winner, score } = position.outcome, review = person && about.ready ? " Review the game to see which turns lost most." : "";
     const by = score ? ` by ${score} point${score === 1 ? "" : "s"}` : "";
     if (winner === null) return `The game is drawn.${review}`;
     if (person && !both) return `${players[winner] === "you" ? "You have won" : "You have lost"}${by}.${review}`;
