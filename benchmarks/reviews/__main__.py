@@ -3,8 +3,8 @@
 python -m benchmarks.reviews connect-four othello luck
 python -m benchmarks.reviews quoridor  # with the directory of quoridor.py, a class Quoridor, in PYTHONPATH
 
-`pip install bitbully` for connect-four, `pip install gnubg-nn` for gnubg. The cases that were wrong and progress go to
-stderr.
+`pip install bitbully bitbully-databases` for connect-four, `pip install gnubg-nn` for gnubg. The cases that
+were wrong and progress go to stderr.
 """
 
 from __future__ import annotations
