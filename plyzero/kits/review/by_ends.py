@@ -82,6 +82,13 @@ class EndsJudging:
             borders = self._valuer.of_ends([self._positions[ply] for ply in plies], simulations)
             self._lone = dict(zip(plies, borders, strict=True))
 
+    def unconfirmed(self, number: int, simulations: int) -> Sequence[int]:
+        """Return (): all turns that are compared are searched in the same way."""
+        return ()
+
+    def confirm(self, numbers: Iterable[int], simulations: int) -> None:
+        """Do nothing."""
+
     def verdicts(self, margins: Sequence[float]) -> list[Verdict]:
         """Return the verdict on each turn. `margins` is not needed here: both sides are found in the same way."""
         verdicts: list[Verdict] = []

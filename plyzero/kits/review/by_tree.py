@@ -2,7 +2,8 @@
 
 The value of a move is known better after it than before it. So the value of a position is the value of the position
 after the move played, or of the best other move if that is larger: nobody gains by a move, and where the value falls,
-the move played there has lost it.
+the move played there has lost it. A search thinks too well of moves that it has not played out, so where a loss
+matters, the position after the better move is searched as well.
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ class Known(NamedTuple):
     is_exact: bool
 
 
+class Confirmed(NamedTuple):
+    """The value for player 0 after a move that was not played, by so many simulations of the position after it."""
+
+    value: float
+    simulations: int
+
+
 class TreeJudging:
     """The judgement of a game whose positions are searched."""
 
@@ -36,6 +44,7 @@ class TreeJudging:
         self._valuer = valuer
         self._positions, self._moves, self._turns = positions, moves, turns
         self._results: dict[int, SearchResult] = {}
+        self._confirmed: dict[int, dict[int, Confirmed]] = {}  # ply -> a move that was not played -> the value after it
 
     def cost(self, number: int, simulations: int) -> int:
         """Return the number of simulations that a search of the turn with this number takes."""
@@ -49,6 +58,31 @@ class TreeJudging:
             plies.append(last)
         results = self._valuer.search([self._positions[ply] for ply in plies], simulations)
         self._results |= dict(zip(plies, results, strict=True))
+
+    def unconfirmed(self, number: int, simulations: int) -> list[int]:
+        """Return the plies of a turn whose best other move has not been confirmed with so many simulations."""
+        turn = self._turns[number]
+        plies: list[int] = []
+        for ply in range(turn.ply, turn.end):
+            best = self._best_other(ply)
+            known = self._confirmed.get(ply, {}).get(best) if best is not None else None
+            if best is not None and (known is None or known.simulations < simulations):
+                plies.append(ply)
+        return plies
+
+    def confirm(self, numbers: Iterable[int], simulations: int) -> None:
+        """Search the positions after the best other moves of the turns with these numbers."""
+        asked: list[tuple[int, int]] = []
+        for number in numbers:
+            for ply in self.unconfirmed(number, simulations):
+                best = self._best_other(ply)
+                assert best is not None
+                asked.append((ply, best))
+        values = self._valuer.of_positions(
+            [self._positions[ply].play_unchecked(move) for ply, move in asked], simulations
+        )
+        for (ply, move), value in zip(asked, values, strict=True):
+            self._confirmed.setdefault(ply, {})[move] = Confirmed(value, simulations)
 
     def verdicts(self, margins: Sequence[float]) -> list[Verdict]:
         """Return the verdict on each turn. `margins`, one for each turn: what is smaller is noise."""
@@ -105,25 +139,39 @@ class TreeJudging:
         exact: the value of the position if it is certain.
         """
         position, result, move = self._positions[ply], self._results[ply], self._moves[ply]
-        others = result.actions != move
-        if not others.any():
+        best = self._best_other(ply)
+        if best is None:
             return Known(after.value if exact is None else exact, after.is_exact or exact is not None), None
-        visits = np.where(others & (result.policy > 0), result.visits, -1)
-        if visits.max() <= 0:
-            visits = np.where(others, result.visits, -1)
-        best = int(np.lexsort((np.nan_to_num(result.q, nan=-1), visits))[-1])
-        value = float(result.q[best])
-        if exact is None and np.isnan(value):
-            return after, None
-        other = seen_by(position.to_play, (1 + value) / 2, "score") if exact is None else exact
+        confirmed = self._confirmed.get(ply, {})
+        if exact is not None:
+            other = exact
+        elif best in confirmed:
+            order = max if position.to_play == 0 else min
+            best = order(confirmed, key=lambda each: confirmed[each].value)
+            other = confirmed[best].value
+        else:
+            value = float(result.q[result.actions == best][0])
+            if np.isnan(value):
+                return after, None
+            other = seen_by(position.to_play, (1 + value) / 2, "score")
         gain = other - after.value if position.to_play == 0 else after.value - other
         is_choice = move == result.best_action()  # the search itself would have played it, so a small loss is noise
         if exact is not None:
-            better = int(result.actions[best]) if gain > 0 else None
-            return Known(exact, True), better
+            return Known(exact, True), best if gain > 0 else None
         if gain <= (margin if is_choice else 0.0):
             return after, None
-        return Known(other, False), int(result.actions[best])
+        return Known(other, False), best
+
+    def _best_other(self, ply: int) -> int | None:
+        """Return the best move but for the one played, by the search of the position at `ply`; None without another."""
+        result = self._results[ply]
+        others = result.actions != self._moves[ply]
+        if not others.any():
+            return None
+        visits = np.where(others & (result.policy > 0), result.visits, -1)
+        if visits.max() <= 0:
+            visits = np.where(others, result.visits, -1)
+        return int(result.actions[np.lexsort((np.nan_to_num(result.q, nan=-1), visits))[-1]])
 
     def _line(self, ply: int, move: int) -> tuple[int, ...]:
         """Return the principal variation that begins with `move`."""

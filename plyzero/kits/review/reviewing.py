@@ -117,9 +117,10 @@ def review(valuer: Valuer, scale: Scale, record: GameRecord, simulations: int) -
     verdicts = _search_on(judging, scale, turns, levels)
     values, leads = judging.values(verdicts), judging.leads()
     judged: list[JudgedTurn] = []
-    for turn, verdict, level in zip(turns, verdicts, levels, strict=True):
+    margins = _margins(judging, scale, levels)
+    for turn, verdict, uncertainty in zip(turns, verdicts, margins, strict=True):
         lost = _lost(turn, verdict)
-        margin = 0.0 if verdict.is_exact else scale.margin(level)
+        margin = 0.0 if verdict.is_exact else uncertainty
         line = judging.line(turn.ply, verdict.best) if lost else ()
         judged.append(
             JudgedTurn(
@@ -177,26 +178,60 @@ def _search_on(
     most = MOST * max(levels, default=0)
     left = BUDGET * sum(judging.cost(number, level) for number, level in enumerate(levels))
     while True:
-        margins = [scale.margin(level) for level in levels]
+        margins = _margins(judging, scale, levels)
         verdicts = judging.verdicts(margins)
         losses = [_lost(turn, verdict) for turn, verdict in zip(turns, verdicts, strict=True)]
         largest = sorted(losses, reverse=True)[:LARGEST]
-        asked: list[int] = []
-        for number in sorted(range(len(turns)), key=lambda each: -losses[each]):
-            lost, level = losses[number], FURTHER * levels[number]
-            matters = lost > 0 and (lost >= scale.bounds[-1][0] / 2 or lost in largest)
-            cost = judging.cost(number, level)
-            if not matters or verdicts[number].is_exact or lost > 2 * margins[number]:
-                continue
-            if level <= most and cost <= left:
+        order = sorted(range(len(turns)), key=lambda each: -losses[each])
+        matter = [
+            number
+            for number in order
+            if losses[number] > 0
+            and (losses[number] >= scale.bounds[-1][0] / 2 or losses[number] in largest)
+            and not verdicts[number].is_exact
+        ]
+        open_: list[int] = []
+        for number in matter:
+            cost = levels[number] * len(judging.unconfirmed(number, levels[number]))
+            if 0 < cost <= left:
                 left -= cost
-                asked.append(number)
+                open_.append(number)
+        if open_:
+            for level in sorted({levels[number] for number in open_}):
+                judging.confirm([number for number in open_ if levels[number] == level], level)
+            continue
+        asked: set[int] = set()
+        for number in matter:
+            if losses[number] > 2 * margins[number]:
+                continue
+            shallow = _least_searched(judging, number, levels) - asked
+            cost = sum(judging.cost(each, FURTHER * levels[each]) for each in shallow)
+            if shallow and cost <= left and all(FURTHER * levels[each] <= most for each in shallow):
+                left -= cost
+                asked |= shallow
         if not asked:
             return verdicts
         for level in sorted({FURTHER * levels[number] for number in asked}):
-            judging.search([number for number in asked if FURTHER * levels[number] == level], level)
+            judging.search([number for number in sorted(asked) if FURTHER * levels[number] == level], level)
         for number in asked:
             levels[number] *= FURTHER
+
+
+def _margins(judging: TreeJudging | EndsJudging, scale: Scale, levels: Sequence[int]) -> list[float]:
+    """Return the uncertainty of each loss: that of the least searched turn on which it depends."""
+    return [scale.margin(min(levels[each] for each in _supports(judging, n, levels))) for n in range(len(levels))]
+
+
+def _least_searched(judging: TreeJudging | EndsJudging, number: int, levels: Sequence[int]) -> set[int]:
+    """Return those turns with the fewest simulations of which the loss of a turn depends."""
+    supports = _supports(judging, number, levels)
+    least = min(levels[each] for each in supports)
+    return {each for each in supports if levels[each] == least}
+
+
+def _supports(judging: TreeJudging | EndsJudging, number: int, levels: Sequence[int]) -> set[int]:
+    """Return the turns whose searches give the loss of a turn: by trees, the value after it is that of the next one."""
+    return {number, min(number + 1, len(levels) - 1)} if isinstance(judging, TreeJudging) else {number}
 
 
 def _lost(turn: Turn, verdict: Verdict) -> float:

@@ -19,8 +19,9 @@ KINDS: Final[tuple[tuple[float, Kind], ...]] = ((0.3, "blunder"), (0.2, "mistake
 whole game with a move, as in chess, the bounds are those of lichess."""
 
 
-USUAL_SLOPE: Final = -0.5
-"""The margin falls as this power of the number of simulations if it is measured for one number alone."""
+USUAL_SLOPE: Final = -0.25
+"""The margin falls as this power of the number of simulations if it is measured for one number alone. The errors of a
+network are alike in all positions of a tree, so its margin falls more slowly than that of independent samples."""
 
 
 class Scale(NamedTuple):

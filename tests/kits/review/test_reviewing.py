@@ -3,6 +3,7 @@
 import math
 from functools import cache
 from itertools import pairwise
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from plyzero import Bot
 from plyzero.kits.engines.game_record import GameRecord
 from plyzero.kits.review.by_tree import TreeJudging
 from plyzero.kits.review.description import amount_lost, describe, verdict_of
-from plyzero.kits.review.reviewing import Review, review
+from plyzero.kits.review.reviewing import Review, _margins, review
 from plyzero.kits.review.scale import Scale
 from plyzero.kits.review.turns import turns_of
 from plyzero.kits.review.values import Valuer
@@ -219,12 +220,15 @@ def test_the_judge_searches_on_where_a_loss_is_not_clear():
             Counting.asked += len(leaves.observations)
             return super().__call__(leaves)
 
+    def noise(leaf: CompiledGame) -> float:
+        return crc32(leaf.state.tobytes()) % 100 / 100 - 0.5
+
     def evaluations(scale: Scale) -> int:
         Counting.asked = 0
-        reviewed("connect-four", "4 4 4 4 4 1 2 7", Counting(7, lambda leaf: 0.1 * leaf.to_play), 16, scale)
+        reviewed("connect-four", "4 4 4 4 4 1 2 7", Counting(7, noise), 16, scale)
         return Counting.asked
 
-    assert evaluations(Scale("score", 0.1, {16: 1.0})) > 1.5 * evaluations(Scale("score", 0.1, {16: 0.0001}))
+    assert evaluations(Scale("score", 0.1, {16: 1.0})) > 1.25 * evaluations(Scale("score", 0.1, {16: 0.0001}))
 
 
 def test_the_verdict_names_what_decided():
@@ -256,3 +260,31 @@ def test_the_best_turn_is_never_worse_than_the_one_played():
     for turn, verdict in zip(turns, judging.verdicts([0.0] * len(turns)), strict=True):
         assert turn.sign() * (verdict.before - verdict.after) >= 0
         assert (verdict.best[: len(turn.moves)] == turn.moves) == (verdict.before == verdict.after)
+
+
+class Hopeful(Valuer):
+    """Finds after every move that was not played that player 0 is ahead."""
+
+    def of_positions(self, positions, simulations):
+        return [0.9] * len(positions)
+
+
+def test_a_better_move_is_worth_what_a_search_of_the_position_after_it_finds():
+    valuer = Hopeful(bot_of("connect-four", Constant(7, 0.5, 0, 0.5)))
+    positions, moves = play_named(valuer.bot.game.start, ["4"])
+    turns, _ = turns_of(positions, moves)
+    judging = TreeJudging(valuer, positions, moves, turns)
+    judging.search([0], 8)
+    judging.confirm([0], 8)
+    (verdict,) = judging.verdicts([0.0])
+    assert judging.unconfirmed(0, 8) == []
+    assert (verdict.before, verdict.after) == pytest.approx((0.9, 0.5))
+
+
+def test_the_margin_is_that_of_the_least_searched_turn_on_which_a_loss_depends():
+    valuer = Valuer(bot_of("connect-four", Constant(7, 0.5, 0, 0.5)))
+    positions, moves = play_named(valuer.bot.game.start, ["4", "4", "4"])
+    turns, _ = turns_of(positions, moves)
+    judging = TreeJudging(valuer, positions, moves, turns)
+    scale = Scale("score", 1.0, {256: 0.1, 1024: 0.05})
+    assert _margins(judging, scale, [1024, 256, 1024]) == pytest.approx([0.1, 0.1, 0.05])

@@ -37,7 +37,7 @@ def test_accuracy_is_that_of_lichess_where_a_move_may_lose_the_whole_game():
 def test_a_margin_falls_with_the_number_of_simulations():
     one = Scale("score", 1.0, {64: 0.2})
     assert one.margin(64) == pytest.approx(0.2)
-    assert one.margin(256) == pytest.approx(0.1)
+    assert one.margin(256) == pytest.approx(0.2 * 2**-0.5)
     two = Scale("score", 1.0, {64: 0.2, 256: 0.05})
     assert two.margin(1024) == pytest.approx(0.0125)
     assert Scale("score", 1.0, {}).margin(64) == 0
