@@ -6,6 +6,7 @@ python -m benchmarks.strength.scales connect-four backgammon     # of all bots w
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import tomllib
 
@@ -34,7 +35,7 @@ def main() -> None:
 
         valuer = Valuer(find_judge(game).bot)
         scale = measure_scale(valuer, np.random.default_rng(0), games=given.games, on_game=show)
-        command = f"python -m benchmarks.strength.scales {name!r} --games {given.games}"
+        command = f"python -m benchmarks.strength.scales {shlex.quote(name)} --games {given.games}"
         path = card.network.with_suffix(".toml")
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         table["review"] = {**describe_scale(scale), "command": command}

@@ -134,6 +134,7 @@ class SearchResult:
     settings:      the settings of the search.
     principal_variations: for each action, the most visited actions after it, itself first; () if not requested.
     score:         expected points by which the player to move wins in the end, negative if it loses; None if unknown.
+    scores:        `[n]`, the same after each action, NaN where nothing was searched after it; None if not requested.
 
     With `search.score_weight`, `q` and `network_value` are utilities, into which the score goes.
     """
@@ -154,6 +155,7 @@ class SearchResult:
     settings: SearchSettings
     principal_variations: tuple[tuple[int, ...], ...] = ()
     score: float | None = None
+    scores: NDArray[np.float64] | None = None
 
     @property
     def policy(self) -> NDArray[np.float64]:
@@ -432,8 +434,9 @@ class SearchSlots:
         )
 
     def result_with_lines(self, slot: int) -> SearchResult:
-        """Return `result` with its principal variations."""
-        return replace(self.result(slot), principal_variations=self.principal_variations(slot))
+        """Return `result` with its principal variations and the scores of its actions."""
+        lines, scores = self.principal_variations(slot), self._scores(slot) if self._has_scores else None
+        return replace(self.result(slot), principal_variations=lines, scores=scores)
 
     def principal_variations(self, slot: int) -> tuple[tuple[int, ...], ...]:
         """Return, for each legal action at the root, the most visited actions after it, itself first."""
@@ -442,6 +445,16 @@ class SearchSlots:
         return tuple(
             tuple(principal_variation(nodes, edges, e).tolist()) for e in range(first, first + nodes[0]["num_edges"])
         )
+
+    def _scores(self, slot: int) -> NDArray[np.float64]:
+        """Return the expected points of the root's player after each legal action, `[n]`; NaN without a node there."""
+        nodes, edges = self.trees.nodes[slot], self.trees.edges[slot]
+        first, count = nodes[0]["first_edge"], nodes[0]["num_edges"]
+        children = edges["child"][first : first + count]
+        below = nodes[np.maximum(children, 0)]
+        sign = np.where(below["to_play"] == nodes[0]["to_play"], 1, -1)
+        means = sign * below["score_sum"] / np.maximum(below["visits"], 1) * self._start.max_score
+        return np.where((children == NO_NODE) | (below["visits"] == 0), np.nan, means)
 
     def simulations(self) -> int:
         """Return the number of simulations that the current searches have made together."""

@@ -41,7 +41,7 @@ class JudgedTurn:
     best:   the moves of the best turn, those played if no better one is known.
     lost:   what the turn has lost against the best one.
     margin: the uncertainty of `lost`: in 19 of 20 such turns a longer search changes it by less; 0 = it is proven.
-    kind:   "inaccuracy", "mistake" or "blunder"; None if the loss is smaller, or not clear.
+    kind:   "inaccuracy", "mistake" or "blunder", by what it has lost at least, `lost - margin`; None if that is less.
     points: what it has lost in points, beside the expected score, if the judge estimates points.
     line:   the best turn and what is expected to follow; () where no better turn is known.
     answer: what is expected to follow the turn that was played.
@@ -128,7 +128,7 @@ def review(valuer: Valuer, scale: Scale, record: GameRecord, simulations: int) -
                 best=_of_turn(turn, verdict.best),
                 lost=lost,
                 margin=margin,
-                kind=scale.kind(lost) if lost > margin else None,
+                kind=scale.kind(lost - margin),
                 points=_points_lost(turn, leads) if lost and valuer.unit == "score" else None,
                 line=line,
                 answer=judging.line(turn.end, ()) if lost else (),

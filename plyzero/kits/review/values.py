@@ -75,10 +75,21 @@ class Valuer:
     def of_result(self, position: Game, result: SearchResult) -> float:
         """Return the value of a searched position: that of the best move."""
         if self.unit == "points":
-            return seen_by(position.to_play, float(result.score or 0.0), self.unit)
+            return self._points(position, result)
         best = result.q[result.actions == result.best_action()][0]
         value = result.value if result.proven != UNPROVEN or math.isnan(best) else float(best)
         return seen_by(position.to_play, (1 + value) / 2, self.unit)
+
+    def _points(self, position: Game, result: SearchResult) -> float:
+        """Return the points that player 0 is expected to win by after the best move."""
+        action = result.best_action()
+        outcome = position.play_unchecked(action).outcome()
+        if outcome is not None:
+            return outcome.lead(0)
+        points = math.nan if result.scores is None else float(result.scores[result.actions == action][0])
+        if math.isnan(points):
+            points = result.score or 0.0
+        return seen_by(position.to_play, points, self.unit)
 
     def of_outcome(self, outcome: Outcome) -> float:
         """Return the value of the end of a game."""
