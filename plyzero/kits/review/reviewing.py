@@ -41,7 +41,8 @@ class JudgedTurn:
     best:   the moves of the best turn, those played if no better one is known.
     lost:   what the turn has lost against the best one.
     margin: the uncertainty of `lost`: in 19 of 20 such turns a longer search changes it by less; 0 = it is proven.
-    kind:   "inaccuracy", "mistake" or "blunder", by what it has lost at least, `lost - margin`; None if that is less.
+    kind:   "inaccuracy", "mistake" or "blunder"; None if the loss is smaller, or not clear. A blunder is one by what it
+            has lost at least, `lost - margin`; what may be less is called a mistake.
     points: what it has lost in points, beside the expected score, if the judge estimates points.
     line:   the best turn and what is expected to follow; () where no better turn is known.
     answer: what is expected to follow the turn that was played.
@@ -128,7 +129,7 @@ def review(valuer: Valuer, scale: Scale, record: GameRecord, simulations: int) -
                 best=_of_turn(turn, verdict.best),
                 lost=lost,
                 margin=margin,
-                kind=scale.kind(lost - margin),
+                kind=_kind(scale, lost, margin),
                 points=_points_lost(turn, leads) if lost and valuer.unit == "score" else None,
                 line=line,
                 answer=judging.line(turn.end, ()) if lost else (),
@@ -232,6 +233,14 @@ def _least_searched(judging: TreeJudging | EndsJudging, number: int, levels: Seq
 def _supports(judging: TreeJudging | EndsJudging, number: int, levels: Sequence[int]) -> set[int]:
     """Return the turns whose searches give the loss of a turn: by trees, the value after it is that of the next one."""
     return {number, min(number + 1, len(levels) - 1)} if isinstance(judging, TreeJudging) else {number}
+
+
+def _kind(scale: Scale, lost: float, margin: float) -> Kind | None:
+    """Return the name of a turn that has lost so much."""
+    if lost <= margin:
+        return None
+    kind = scale.kind(lost)
+    return "mistake" if kind == "blunder" and scale.kind(lost - margin) != "blunder" else kind
 
 
 def _lost(turn: Turn, verdict: Verdict) -> float:
