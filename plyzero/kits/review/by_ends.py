@@ -82,6 +82,10 @@ class EndsJudging:
             borders = self._valuer.of_ends([self._positions[ply] for ply in plies], simulations)
             self._lone = dict(zip(plies, borders, strict=True))
 
+    def searches_of(self, number: int) -> set[int]:
+        """Return the turns whose searches give the loss of a turn: itself."""
+        return {number}
+
     def unconfirmed(self, number: int, simulations: int) -> Sequence[int]:
         """Return (): all turns that are compared are searched in the same way."""
         return ()

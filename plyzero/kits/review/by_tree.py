@@ -59,6 +59,10 @@ class TreeJudging:
         results = self._valuer.search([self._positions[ply] for ply in plies], simulations)
         self._results |= dict(zip(plies, results, strict=True))
 
+    def searches_of(self, number: int) -> set[int]:
+        """Return the turns whose searches give the loss of a turn: the value after it is that before the next one."""
+        return {number, min(number + 1, len(self._turns) - 1)}
+
     def unconfirmed(self, number: int, simulations: int) -> list[int]:
         """Return the plies of a turn whose best other move has not been confirmed with so many simulations."""
         turn = self._turns[number]

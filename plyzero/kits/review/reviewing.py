@@ -15,7 +15,7 @@ from plyzero.kits.review.by_ends import EndsJudging
 from plyzero.kits.review.by_tree import TreeJudging
 from plyzero.kits.review.scale import Kind, Scale
 from plyzero.kits.review.turns import Rolls, Turn, turns_of
-from plyzero.kits.review.verdicts import Unit, Verdict
+from plyzero.kits.review.verdicts import Judging, Unit, Verdict
 
 if TYPE_CHECKING:
     from plyzero.kits.engines.game_record import GameRecord
@@ -169,70 +169,78 @@ def _judging(valuer: Valuer, record: GameRecord) -> tuple[TreeJudging | EndsJudg
     return TreeJudging(valuer, record.positions, record.moves, turns), turns, rolls
 
 
-def _search_on(
-    judging: TreeJudging | EndsJudging, scale: Scale, turns: Sequence[Turn], levels: list[int]
-) -> list[Verdict]:
+def _search_on(judging: Judging, scale: Scale, turns: Sequence[Turn], levels: list[int]) -> list[Verdict]:
     """Search turns again whose losses matter and are not clear, the largest first; `levels` changes. Return verdicts.
 
     A loss matters if it is half that of an inaccuracy, or among the largest. It is clear at twice its margin.
     """
     most = MOST * max(levels, default=0)
-    left = BUDGET * sum(judging.cost(number, level) for number, level in enumerate(levels))
+    budget = _Budget(BUDGET * sum(judging.cost(number, level) for number, level in enumerate(levels)))
     while True:
         margins = _margins(judging, scale, levels)
         verdicts = judging.verdicts(margins)
-        losses = [_lost(turn, verdict) for turn, verdict in zip(turns, verdicts, strict=True)]
-        largest = sorted(losses, reverse=True)[:LARGEST]
-        order = sorted(range(len(turns)), key=lambda each: -losses[each])
-        matter = [
+        matter = _that_matter(turns, verdicts, scale)
+        confirmed = [
             number
-            for number in order
-            if losses[number] > 0
-            and (losses[number] >= scale.bounds[-1][0] / 2 or losses[number] in largest)
-            and not verdicts[number].is_exact
+            for number in matter
+            if budget.pays(levels[number] * len(judging.unconfirmed(number, levels[number])))
         ]
-        open_: list[int] = []
-        for number in matter:
-            cost = levels[number] * len(judging.unconfirmed(number, levels[number]))
-            if 0 < cost <= left:
-                left -= cost
-                open_.append(number)
-        if open_:
-            for level in sorted({levels[number] for number in open_}):
-                judging.confirm([number for number in open_ if levels[number] == level], level)
+        for level in sorted({levels[number] for number in confirmed}):
+            judging.confirm([number for number in confirmed if levels[number] == level], level)
+        if confirmed:
             continue
-        asked: set[int] = set()
-        for number in matter:
-            if losses[number] > 2 * margins[number]:
-                continue
-            shallow = _least_searched(judging, number, levels) - asked
-            cost = sum(judging.cost(each, FURTHER * levels[each]) for each in shallow)
-            if shallow and cost <= left and all(FURTHER * levels[each] <= most for each in shallow):
-                left -= cost
-                asked |= shallow
-        if not asked:
+        deeper: set[int] = set()
+        for number, lost in matter.items():
+            if lost <= 2 * margins[number]:
+                shallow = _least_searched(judging, number, levels) - deeper
+                if all(FURTHER * levels[each] <= most for each in shallow) and budget.pays(
+                    sum(judging.cost(each, FURTHER * levels[each]) for each in shallow)
+                ):
+                    deeper |= shallow
+        if not deeper:
             return verdicts
-        for level in sorted({FURTHER * levels[number] for number in asked}):
-            judging.search([number for number in sorted(asked) if FURTHER * levels[number] == level], level)
-        for number in asked:
+        for level in sorted({levels[number] for number in deeper}):
+            judging.search([number for number in sorted(deeper) if levels[number] == level], FURTHER * level)
+        for number in deeper:
             levels[number] *= FURTHER
 
 
-def _margins(judging: TreeJudging | EndsJudging, scale: Scale, levels: Sequence[int]) -> list[float]:
+class _Budget:
+    """The number of simulations that are left."""
+
+    def __init__(self, left: float) -> None:
+        self._left = left
+
+    def pays(self, cost: int) -> bool:
+        """Take `cost` from what is left; return False, and take nothing, if that is less or the cost is 0."""
+        if not 0 < cost <= self._left:
+            return False
+        self._left -= cost
+        return True
+
+
+def _that_matter(turns: Sequence[Turn], verdicts: Sequence[Verdict], scale: Scale) -> dict[int, float]:
+    """Return the numbers of the turns whose losses matter, and are not proven, with these losses; the largest first."""
+    losses = {number: _lost(turn, verdicts[number]) for number, turn in enumerate(turns)}
+    order = sorted(losses, key=lambda number: -losses[number])
+    least = scale.bounds[-1][0] / 2
+    return {
+        number: losses[number]
+        for rank, number in enumerate(order)
+        if losses[number] > 0 and (losses[number] >= least or rank < LARGEST) and not verdicts[number].is_exact
+    }
+
+
+def _margins(judging: Judging, scale: Scale, levels: Sequence[int]) -> list[float]:
     """Return the uncertainty of each loss: that of the least searched turn on which it depends."""
-    return [scale.margin(min(levels[each] for each in _supports(judging, n, levels))) for n in range(len(levels))]
+    return [scale.margin(min(levels[each] for each in judging.searches_of(number))) for number in range(len(levels))]
 
 
-def _least_searched(judging: TreeJudging | EndsJudging, number: int, levels: Sequence[int]) -> set[int]:
-    """Return those turns with the fewest simulations of which the loss of a turn depends."""
-    supports = _supports(judging, number, levels)
-    least = min(levels[each] for each in supports)
-    return {each for each in supports if levels[each] == least}
-
-
-def _supports(judging: TreeJudging | EndsJudging, number: int, levels: Sequence[int]) -> set[int]:
-    """Return the turns whose searches give the loss of a turn: by trees, the value after it is that of the next one."""
-    return {number, min(number + 1, len(levels) - 1)} if isinstance(judging, TreeJudging) else {number}
+def _least_searched(judging: Judging, number: int, levels: Sequence[int]) -> set[int]:
+    """Return those turns with the fewest simulations on which the loss of a turn depends."""
+    searches = judging.searches_of(number)
+    least = min(levels[each] for each in searches)
+    return {each for each in searches if levels[each] == least}
 
 
 def _kind(scale: Scale, lost: float, margin: float) -> Kind | None:
