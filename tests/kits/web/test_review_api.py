@@ -5,6 +5,7 @@ import pytest
 from plyzero.kits.review import measuring
 from plyzero.kits.web.opponents import ANALYSIS, Opponents
 from plyzero.kits.web.server import make_app
+from plyzero.play.bundled_bots import find_card
 from plyzero.play.clock import Clock
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import load_game
@@ -34,7 +35,9 @@ def race():
         yield found
 
 
-def test_the_scale_of_a_game_is_measured_once_and_then_the_turns_are_searched(address):
+def test_the_scale_of_a_game_is_measured_once_and_then_the_turns_are_searched(address, monkeypatch):
+    without = find_card(load_game("tic-tac-toe"))._replace(review={})
+    monkeypatch.setattr(measuring, "find_card", lambda game: without)
     first, second = (events(address, "/api/review", moves="b2 a2 c3", simulations=64) for _ in range(2))
     measured = [each["measuring"] for each in first if "measuring" in each]
     assert measured == [[number, measuring.GAMES] for number in range(1, measuring.GAMES + 1)]
@@ -44,6 +47,14 @@ def test_the_scale_of_a_game_is_measured_once_and_then_the_turns_are_searched(ad
     assert second[-2]["done_of"][1] == 3 * 64
     assert [each.get("done") for each in first] == [*[None] * (len(first) - 1), True]
     assert second[-1] == first[-1]
+
+
+def test_the_scale_on_the_card_of_a_bundled_bot_is_used():
+    game = load_game("tic-tac-toe")
+    with serving(make_app(game, Opponents(game))) as address:
+        found = events(address, "/api/review", moves="b2 a2", simulations=64)
+    assert not any("measuring" in each for each in found)
+    assert found[-1]["scale"]["random"] == find_card(game).review["random"]
 
 
 def test_who_has_resigned_has_lost(address):
