@@ -51,7 +51,7 @@ def test_a_search_is_a_table_whose_first_row_was_visited_most(bot):
 def test_a_bot_shows_the_winning_move_as_text_and_on_the_board(bot):
     shown = bot.show(after("a1 a2 b1 b2"))  # c1 wins
     lines = repr(shown).splitlines()
-    assert "Player 0 to move; expected score 100%, proven win, after " in repr(shown)
+    assert "Player 0 to move; expected score 100%, proven win in 1 move, after " in repr(shown)
     (at,) = [place for place, line in enumerate(lines) if line.startswith("move")]
     assert lines[at].split() == ["move", "visits", "wins", "prior", "line"]
     assert lines[at + 1].split()[0] == "c1"

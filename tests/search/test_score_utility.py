@@ -58,7 +58,15 @@ def test_plain_and_compiled_games_are_searched_alike(weight: float, kind: str):
 def test_without_a_weight_the_score_changes_nothing(start, kind: str):
     scored, unscored = (result_of(start, Counted(8, 0.3, has_score=has), 200, kind) for has in (True, False))
     assert (scored.score is None, unscored.score) == (False, None)
-    np.testing.assert_equal(vars(scored), {**vars(unscored), "score": scored.score})
+    points = {"score": scored.score, "scores": scored.scores}
+    np.testing.assert_equal(vars(scored), {**vars(unscored), **points})
+
+
+def test_the_score_after_each_action_is_that_of_the_player_who_moves():
+    found = result_of(Harvest(6), Counted(6), 60, "puct")
+    assert found.scores.shape == found.actions.shape
+    assert (np.diff(found.scores) > 0.5).all()  # each action takes a point more than the one before
+    assert found.scores.max() > found.score  # the mean over all actions
 
 
 def test_the_score_is_that_of_the_player_to_move_in_points():

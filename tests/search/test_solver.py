@@ -71,11 +71,12 @@ def test_what_a_tree_has_proven_is_won_faster_by_a_few_positions():
     (slow,) = search([position], Uniform(7), simulations=2)
     slow = replace(slow, proven=1, q=np.float32([0, 0, 0, 0, 0, 0, 1]), plies=np.array([0] * 6 + [9]))
     assert slow.best_action() == 6
-    found = with_exact_end(position, slow, nodes=0)
+    assert with_exact_end(position, slow, nodes=0) is slow
+    found = with_exact_end(position, slow, nodes=100)
     assert found.plies_to_end == 3
     assert position.action_name(found.best_action()) in ("2", "5")
     points = replace(slow, settings=SearchSettings(score_weight=0.5))  # count more than haste
-    assert with_exact_end(position, points, nodes=0) is points
+    assert with_exact_end(position, points, nodes=100) is points
 
 
 @pytest.mark.parametrize("name", ["tic-tac-toe", "connect-four(rows=4, columns=4)"])

@@ -28,7 +28,7 @@ class Scale(NamedTuple):
     """What is measured of the losses in a game, by a judge.
 
     unit:    of `spread` and `margins`.
-    spread:  95 % of the turns of random play lose less.
+    spread:  what few turns of random play exceed, see plyzero.kits.review.measuring; 1 = the whole game, of a score.
     margins: simulations -> 95 % of the losses change by less if the judge searches much longer.
     random, bot: the accuracy of random play and of the judge's own play, in percent; None if not measured.
     """

@@ -1,11 +1,13 @@
 """The scale of a game: what counts as a mistake follows from random play, and margins fall with simulations."""
 
 import json
+import math
 
 import numpy as np
 import pytest
 
 from plyzero import Bot
+from plyzero.kits.review import measuring
 from plyzero.kits.review.measuring import FILE, describe_scale, measure_scale, parse_scale, scale_of
 from plyzero.kits.review.scale import Scale
 from plyzero.kits.review.values import Valuer
@@ -55,7 +57,8 @@ def test_the_scale_of_a_game_is_measured_by_random_play_and_the_bots_own():
     assert parse_scale(json.loads(json.dumps(describe_scale(scale)))).spread == pytest.approx(scale.spread, abs=1e-4)
 
 
-def test_the_scale_of_a_run_is_measured_once_and_kept_with_it(tmp_path):
+def test_the_scale_of_a_run_is_measured_once_and_kept_with_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(measuring, "SECONDS", math.inf)
     game = load_game("tests.helpers.toys:Branching")
     judge = Judge(Bot("exact", game, Exact(3), simulations=16), "exact", tmp_path)
     first = scale_of(judge, Valuer(judge.bot), tmp_path, lambda made, number: None)
@@ -66,4 +69,7 @@ def test_the_scale_of_a_run_is_measured_once_and_kept_with_it(tmp_path):
 
     again = scale_of(judge, Valuer(judge.bot), tmp_path, refuse)
     assert again.spread == pytest.approx(first.spread, abs=1e-4)
+    assert (tmp_path / FILE).read_bytes() == kept
+    (tmp_path / FILE).write_text("{")  # damaged: measured again
+    assert scale_of(judge, Valuer(judge.bot), tmp_path, lambda made, number: None) == first
     assert (tmp_path / FILE).read_bytes() == kept
