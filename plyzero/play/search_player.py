@@ -110,6 +110,11 @@ class SearchPlayer(Player):
         """The ONNX file of the network; None without one, and for a network that was loaded by somebody else."""
         return self._origin.file
 
+    @property
+    def evaluator(self) -> Evaluate:
+        """The evaluator of leaves: a network, rollouts or another one."""
+        return self._own_evaluate
+
     def strength(self) -> Strength:
         """Return the measured strength so far, and whether it is enough to judge moves."""
         return self._origin.strength(self.simulations)

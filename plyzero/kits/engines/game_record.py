@@ -32,12 +32,14 @@ class GameRecord:
     values:    for each move of a player, the recorded value of the position before it for that player, in [-1, 1], or
                None; () if the file has no values.
     resigned:  the player who has resigned, if one has.
+    opening:   number of moves and rolls up to the last random opening move, which no player has chosen.
     """
 
     positions: Sequence[Game]
     moves: Sequence[int]
     values: Sequence[float | None] = field(default=())
     resigned: int | None = None
+    opening: int = 0
 
     @property
     def winner(self) -> str | None:
@@ -204,7 +206,9 @@ def _replay(fields: dict[str, object], game: GameSpec) -> GameRecord:
         raise ValueError(f"expected a game of version {VERSION}, got {shown(fields['version'])}")
     game = game.starting_at(fields.get("start", ""))
     positions, moves = play_named(game.start, names)
-    record = GameRecord(positions, moves, _values(fields, positions[:-1]))
+    record = GameRecord(
+        positions, moves, _values(fields, positions[:-1]), opening=_opening(fields.get("opening_plies", 0), positions)
+    )
     if fields.get("end") == "resign" and record.winner is None and fields.get("winner") in SIDES:
         return replace(record, resigned=1 - SIDES.index(fields["winner"]))
     is_by_rule = fields.get("end") not in ("truncated", "forfeit", "adjudicated")
@@ -213,6 +217,14 @@ def _replay(fields: dict[str, object], game: GameSpec) -> GameRecord:
         result = result_of(record)
         raise ValueError(f"winner is {stated}, but by the rules of {game.identity} {result} after these moves")
     return record
+
+
+def _opening(plies: object, positions: Sequence[Game]) -> int:
+    """Return the number of moves and rolls up to the last of so many opening moves."""
+    decisions = [at for at, each in enumerate(positions[:-1]) if not is_chance(each)]
+    if not isinstance(plies, int) or not 0 <= plies <= len(decisions):
+        raise ValueError(f"expected opening_plies from 0 to {len(decisions)}, got {shown(plies)}")
+    return decisions[plies - 1] + 1 if plies else 0
 
 
 def _values(fields: dict[str, object], positions: Sequence[Game]) -> list[float | None]:

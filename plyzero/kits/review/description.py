@@ -12,9 +12,14 @@ from plyzero.rules.notation import action_names
 
 if TYPE_CHECKING:
     from plyzero.kits.review.reviewing import JudgedTurn, Review
+    from plyzero.kits.review.scale import Scale
 
 LINE: Final = 6
 """Number of moves of a line that are given."""
+
+
+DOUBTFUL: Final = 10.0
+"""Accuracy, in percent, by which the judge's own play has to be better than random play."""
 
 
 def amount(value: float, unit: Unit, *, signed: bool = False) -> str:
@@ -64,6 +69,13 @@ def verdict_of(review: Review, loser: int | None) -> str:
     return f"{_capital(named)} lost more by play than by luck: {sums}."
 
 
+def doubt_of(scale: Scale) -> str:
+    """Return a sentence about a judge that does not tell its own play from random play; "" about another one."""
+    if scale.random is None or scale.bot is None or scale.bot > scale.random + DOUBTFUL:
+        return ""
+    return "It hardly tells its own play from random play in this game, so do not rely on it."
+
+
 def describe(review: Review, positions: Sequence[Game], *, judge: str, loser: int | None) -> dict[str, object]:
     """Return a review as JSON.
 
@@ -100,7 +112,7 @@ def describe(review: Review, positions: Sequence[Game], *, judge: str, loser: in
     bounds: dict[str, object] = {kind: round(bound, 4) for bound, kind in review.scale.bounds}
     return {
         "unit": review.unit,
-        "judge": judge,
+        "judge": f"{judge} {doubt_of(review.scale)}".strip(),
         "verdict": verdict_of(review, loser),
         "scale": {
             "random": _rounded(review.scale.random, 1),

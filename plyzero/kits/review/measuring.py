@@ -93,6 +93,7 @@ def measure_scale(
     simulations: of each review; the first margin is that after a quarter of them.
     seconds:     about the time that the reviews may take; in a slow game they have fewer simulations.
     """
+    on_game(0, games)
     began = time.monotonic()
     played = _play(valuer, games, rng)
     turns = sum(len(game.moves) for game in played)

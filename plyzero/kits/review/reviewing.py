@@ -75,6 +75,7 @@ class JudgedRolls:
 class Review:
     """The review of a game. Values are for player 0, in the unit of the review.
 
+    opening:  number of moves and rolls at the beginning that nobody has chosen; they lose nothing and are no luck.
     values:   of every position.
     winrates: the expected score of player 0, draws: the probability of a draw, leads: the expected points of player 0;
               None where they are not known.
@@ -82,6 +83,7 @@ class Review:
 
     unit: Unit
     scale: Scale
+    opening: int
     turns: Sequence[JudgedTurn]
     rolls: Sequence[JudgedRolls]
     values: Sequence[float]
@@ -100,7 +102,8 @@ class Review:
 
     def accuracy(self, player: int) -> float | None:
         """Return the mean accuracy of the turns of a player who had a choice, in percent; None without any."""
-        losses = [each.lost for each in self.turns if each.turn.by == player and each.turn.has_choice]
+        chosen = [each for each in self.turns if each.turn.by == player and each.turn.ply >= self.opening]
+        losses = [each.lost for each in chosen if each.turn.has_choice]
         return self.scale.accuracy(losses)
 
     def largest(self, player: int | None = None) -> list[JudgedTurn]:
@@ -112,15 +115,17 @@ class Review:
 
 def review(valuer: Valuer, scale: Scale, record: GameRecord, simulations: int) -> Review:
     """Return the review of a game, with so many simulations for each position or turn."""
+    valuer.restart()
     judging, turns, rolls = _judging(valuer, record)
     levels = [simulations] * len(turns)
     judging.search(range(len(turns)), simulations)
     verdicts = _search_on(judging, scale, turns, levels)
     values, leads = judging.values(verdicts), judging.leads()
+    values[: record.opening] = [values[record.opening]] * record.opening  # nobody has chosen these moves
     judged: list[JudgedTurn] = []
     margins = _margins(judging, scale, levels)
     for turn, verdict, uncertainty in zip(turns, verdicts, margins, strict=True):
-        lost = _lost(turn, verdict)
+        lost = 0.0 if turn.ply < record.opening else _lost(turn, verdict)
         margin = 0.0 if verdict.is_exact else uncertainty
         line = judging.line(turn.ply, verdict.best) if lost else ()
         judged.append(
@@ -138,6 +143,7 @@ def review(valuer: Valuer, scale: Scale, record: GameRecord, simulations: int) -
     return Review(
         unit=valuer.unit,
         scale=scale,
+        opening=record.opening,
         turns=judged,
         rolls=[JudgedRolls(each, values[each.end] - values[each.ply]) for each in rolls],
         values=values,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from plyzero.kits.engines.game_record import GameRecord, result_of
-from plyzero.kits.review.description import amount_lost, describe, number_in, verdict_of
+from plyzero.kits.review.description import amount_lost, describe, doubt_of, number_in, verdict_of
 from plyzero.kits.review.scale import KINDS
 from plyzero.play.session import SIDES
 from plyzero.rules.board_svg import text_table
@@ -127,7 +127,10 @@ def _beside(review: Review) -> str:
     scale = review.scale
     if scale.random is None or scale.bot is None:
         return ""
-    return f"In this game random play has an accuracy of {scale.random:.0f} %, the judge's own play {scale.bot:.0f} %."
+    beside = (
+        f"In this game random play has an accuracy of {scale.random:.0f} %, the judge's own play {scale.bot:.0f} %."
+    )
+    return f"{beside} {doubt_of(scale)}".strip()
 
 
 def _result(game: ReviewedGame, side: int) -> str:

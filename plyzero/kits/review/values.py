@@ -11,6 +11,7 @@ import numpy as np
 from plyzero.kits.review.verdicts import Unit, seen_by
 from plyzero.rules.chance import chances_of, first_decision, roll_dice
 from plyzero.rules.game import Game, Outcome
+from plyzero.search.evaluators import Rollouts
 from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
 from plyzero.search.tree import UNPROVEN
 
@@ -53,6 +54,11 @@ class Valuer:
         if bot.game.start.points_count:
             (result,) = bot.with_simulations(1).search([first_decision(bot.game.start)])
             self.unit = "score" if result.score is None else "points"
+
+    def restart(self) -> None:
+        """Begin again with the random numbers of rollouts, so that a review does not depend on those before it."""
+        if isinstance(self.bot.evaluator, Rollouts):
+            self.bot.evaluator.rng = np.random.default_rng(0)
 
     def search(self, positions: Sequence[Game], simulations: int) -> list[SearchResult]:
         """Return the search of each position, in which a player must move."""

@@ -107,7 +107,7 @@ def _reviewed(
     from plyzero.kits.review.values import Valuer
 
     def measuring(made: int, number: int) -> None:
-        report(f"measuring what moves lose in this game, once: {made} of {number} games")
+        report(f"measuring what moves lose in this game: {made} of {number} games")
 
     valuer = Valuer(judge.bot)
     scale = None

@@ -11,11 +11,12 @@ import pytest
 from plyzero import Bot
 from plyzero.kits.engines.game_record import GameRecord
 from plyzero.kits.review.by_tree import TreeJudging
-from plyzero.kits.review.description import amount_lost, describe, verdict_of
+from plyzero.kits.review.description import amount_lost, describe, doubt_of, verdict_of
 from plyzero.kits.review.reviewing import Review, _margins, review
 from plyzero.kits.review.scale import Scale
 from plyzero.kits.review.turns import turns_of
 from plyzero.kits.review.values import Valuer
+from plyzero.play.judge import find_judge
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import chances_of
 from plyzero.rules.compiled_game import CompiledGame
@@ -288,3 +289,27 @@ def test_the_margin_is_that_of_the_least_searched_turn_on_which_a_loss_depends()
     judging = TreeJudging(valuer, positions, moves, turns)
     scale = Scale("score", 1.0, {256: 0.1, 1024: 0.05})
     assert _margins(judging, scale, [1024, 256, 1024]) == pytest.approx([0.1, 0.1, 0.05])
+
+
+def test_random_opening_moves_are_nobodys_mistake():
+    valuer = Valuer(bot_of("tic-tac-toe", Exact(9)))
+    positions, moves = play_named(valuer.bot.game.start, ["b2", "a2", "c3", "a1", "b3", "c1"])
+    found = review(valuer, SURE, GameRecord(positions, moves, opening=2), 1024)
+    assert found.turns[1].lost == 0  # a2, which loses
+    assert found.values[:3] == [found.values[2]] * 3
+    total = found.values[0] - found.lost(0) + found.lost(1)
+    assert total == pytest.approx(found.values[-1])
+
+
+def test_a_review_does_not_depend_on_those_before_it():
+    judge = find_judge(load_game("tests.helpers.toys:Branching"), simulations=32)
+    valuer = Valuer(judge.bot)
+    game = random_game(judge.bot.game.start, np.random.default_rng(1))
+    record = GameRecord(game.positions, game.moves)
+    first, second = (review(valuer, SURE, record, 32) for _ in range(2))
+    assert first.values == second.values
+
+
+def test_a_judge_that_does_not_know_good_play_says_so():
+    assert doubt_of(Scale("score", 1.0, {}, random=67.0, bot=68.0)).startswith("It hardly tells")
+    assert doubt_of(Scale("score", 1.0, {}, random=67.0, bot=90.0)) == ""
