@@ -50,7 +50,7 @@ function Page() {
       <section class="card" aria-label="Game">
         <h2>Game</h2>
         <${Moves} entries=${entries} step=${at} last=${last} onShow=${show} />
-        ${review ? html`<${Judged} review=${review} moves=${moves} movers=${movers} steps=${steps} step=${at} named=${named} onShow=${(ply) => show(steps.indexOf(ply))} />`
+        ${review ? html`<${Judged} review=${review} movers=${movers} steps=${steps} step=${at} named=${named} onShow=${(ply) => show(steps.indexOf(ply))} />`
         : frames.some(({ score }, i) => score !== null && i < last)
           ? html`<${Graph} scores=${frames.map(({ score }) => score)} step=${at} onShow=${show} />` : null}
         <p class="dim">The arrow keys walk through the game.</p>

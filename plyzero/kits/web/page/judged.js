@@ -15,9 +15,9 @@ export const amount = (value, unit, margin = 0) => `${number(value, unit)}${marg
 // The moves and the rolls of a game, as Moves takes them. movers: who made each, null for a roll. steps: see stepsOf.
 export function entriesOf({ moves, movers, steps, review, named, noteOf = () => undefined }) {
   const numbers = numbersOf(movers);
-  const mistakes = movers.map((by, i) => review?.turns.find(({ ply, plies }) => ply <= i && i < ply + plies)?.mistake);
+  const mistakeOf = (i) => review?.turns.find(({ ply, plies }) => ply <= i && i < ply + plies)?.mistake;
   return moves.map((name, i) => movers[i] === null ? { name, ...luckOf(review, named, i) }
-    : { name, number: numbers[i], step: steps.findIndex((each) => each > i), mistake: mistakes[i], note: noteOf(i) });
+    : { name, number: numbers[i], step: steps.findIndex((each) => each > i), mistake: mistakeOf(i), note: noteOf(i) });
 }
 
 // Of each move its number among the moves; rolls have none.
@@ -48,7 +48,7 @@ export function betterMove(review, at) {
 
 // steps: the plies that are shown. step: the one that is. onShow is called with a ply. retry: the turn for which another is
 // sought; Retry is offered where canRetry(by), and calls onRetry(turn, ply) with the place at which a better move differs.
-export function Judged({ review, moves, movers, steps, step, named, onShow, canRetry = () => false, onRetry, retry }) {
+export function Judged({ review, movers, steps, step, named, onShow, canRetry = () => false, onRetry, retry }) {
   const { unit, turns, players, scale, verdict, rolls, plies } = review, numbers = numbersOf(movers);
   const largest = largestOf(review), others = turns.filter((turn) => turn.mistake && !largest.includes(turn));
   const item = (turn) => html`<${Turn} turn=${turn} label=${labelOf(turn, turns.indexOf(turn) + 1, numbers)} named=${named} unit=${unit} onShow=${onShow}

@@ -60,7 +60,7 @@ export function Review({ review, game, position, why, onFollow, onDelete, onNote
       ${isWaiting ? html`<span role="status">${review.progress}</span>` : null}
     </div>
     ${why ? html`<p class="dim">${why}</p>` : null}
-    ${found ? html`<${Judged} review=${found} moves=${moves} movers=${movers} steps=${steps} step=${step} named=${named} onShow=${onShow} ...${others} />` : null}
+    ${found ? html`<${Judged} review=${found} movers=${movers} steps=${steps} step=${step} named=${named} onShow=${onShow} ...${others} />` : null}
     ${lead === null ? null : html`<p>Here ${named(0)} ${leads(lead)}.</p>`}
   </section>`;
 }
