@@ -1,4 +1,4 @@
-"""What a turn of backgammon loses by the network of GNU Backgammon without search: pip install gnubg-nn."""
+"""Losses of turns of backgammon by the network of GNU Backgammon, without a search: pip install gnubg-nn."""
 
 from __future__ import annotations
 

@@ -39,13 +39,15 @@ class Solver:
         }
 
 
-def _solver_of(game: CompiledGame) -> Callable[[NDArray[np.uint8], Any], int]:
-    play = game.rules.play
-    outcome = game.rules.outcome
-    legal = game.rules.legal
-    num_actions = game.num_actions
+def _rules_of(game: CompiledGame) -> tuple[Any, Any, Any, int]:
+    """Return the rules play, outcome and legal, and the byte of a state that holds the player to move."""
     assert game.State.fields is not None
-    to_play = int(game.State.fields["to_play"][1])
+    return game.rules.play, game.rules.outcome, game.rules.legal, int(game.State.fields["to_play"][1])
+
+
+def _solver_of(game: CompiledGame) -> Callable[[NDArray[np.uint8], Any], int]:
+    play, outcome, legal, to_play = _rules_of(game)
+    num_actions = game.num_actions
 
     @numba.njit(types.int8(types.uint8[::1], types.DictType(KEY, types.int8)))
     def solve(state: Any, values: Any) -> Any:
@@ -116,12 +118,8 @@ class Distances:
 
 
 def _wins_within(game: CompiledGame) -> Callable[[NDArray[np.uint8], int, int, Any], bool]:
-    play = game.rules.play
-    outcome = game.rules.outcome
-    legal = game.rules.legal
+    play, outcome, legal, to_play = _rules_of(game)
     num_actions = game.num_actions
-    assert game.State.fields is not None
-    to_play = int(game.State.fields["to_play"][1])
 
     @numba.njit(types.boolean(types.uint8[::1], types.int64, types.int64, types.DictType(KEY, types.boolean)))
     def wins(state: Any, winner: Any, plies: Any, known: Any) -> Any:

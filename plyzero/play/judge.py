@@ -36,7 +36,7 @@ class Judge(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What it is and what it is worth, as a sentence for people."""
+        """A sentence for people that names the judge and says what it is worth."""
         return explained(f"The judge: {self.about}.")
 
 

@@ -86,7 +86,7 @@ class EndsJudging:
         """Return the turns whose searches give the loss of a turn: itself."""
         return {number}
 
-    def unconfirmed(self, number: int, simulations: int) -> Sequence[int]:
+    def unconfirmed(self, number: int, simulations: int) -> Sequence[tuple[int, int]]:
         """Return (): all turns that are compared are searched in the same way."""
         return ()
 
@@ -109,15 +109,13 @@ class EndsJudging:
 
     def values(self, verdicts: Sequence[Verdict]) -> list[float]:
         """Return the value of every position of the game."""
-        values = [*[self._lone[0]] * len(self._positions)]
+        values = [self._lone[0]] * len(self._positions)
         values[-1] = self._lone[len(self._positions) - 1]
         for turn, verdict in zip(self._turns, verdicts, strict=True):
             values[turn.ply : turn.end] = [verdict.before] * len(turn.moves)
             values[turn.end] = verdict.after if turn.end < len(self._positions) - 1 else values[-1]
         for rolls in self._rolls:
             values[rolls.ply + 1 : rolls.end] = [values[rolls.ply]] * (len(rolls.names) - 1)
-        for turn, verdict in zip(self._turns, verdicts, strict=True):
-            values[turn.ply] = verdict.before
         return values
 
     def winrates(self, verdicts: Sequence[Verdict]) -> list[float | None]:
@@ -137,7 +135,7 @@ class EndsJudging:
         leads: list[float | None] = [None] * len(self._positions)
         for ply, result in self._found.items():
             if result.score is not None:
-                leads[ply] = -result.score if self._positions[ply].to_play else result.score
+                leads[ply] = seen_by(self._positions[ply].to_play, result.score, "points")
         return leads
 
     def draws(self) -> list[float | None]:

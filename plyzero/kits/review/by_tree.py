@@ -63,25 +63,20 @@ class TreeJudging:
         """Return the turns whose searches give the loss of a turn: the value after it is that before the next one."""
         return {number, min(number + 1, len(self._turns) - 1)}
 
-    def unconfirmed(self, number: int, simulations: int) -> list[int]:
-        """Return the plies of a turn whose best other move has not been confirmed with so many simulations."""
+    def unconfirmed(self, number: int, simulations: int) -> list[tuple[int, int]]:
+        """Return (ply, move) for the best other moves of a turn not yet confirmed with so many simulations."""
         turn = self._turns[number]
-        plies: list[int] = []
+        found: list[tuple[int, int]] = []
         for ply in range(turn.ply, turn.end):
             best = self._best_other(ply)
             known = self._confirmed.get(ply, {}).get(best) if best is not None else None
             if best is not None and (known is None or known.simulations < simulations):
-                plies.append(ply)
-        return plies
+                found.append((ply, best))
+        return found
 
     def confirm(self, numbers: Iterable[int], simulations: int) -> None:
         """Search the positions after the best other moves of the turns with these numbers."""
-        asked: list[tuple[int, int]] = []
-        for number in numbers:
-            for ply in self.unconfirmed(number, simulations):
-                best = self._best_other(ply)
-                assert best is not None
-                asked.append((ply, best))
+        asked = [each for number in numbers for each in self.unconfirmed(number, simulations)]
         values = self._valuer.of_positions(
             [self._positions[ply].play_unchecked(move) for ply, move in asked], simulations
         )
@@ -92,10 +87,7 @@ class TreeJudging:
         """Return the verdict on each turn. `margins`, one for each turn: what is smaller is noise."""
         exact = self._exact_values()
         last = len(self._positions) - 1
-        known = exact.get(last)
-        if known is None:
-            known = self._valuer.of_result(self._positions[last], self._results[last])
-        after = Known(known, last in exact)
+        after = Known(exact[last], True) if last in exact else Known(self._value_of_last(), False)
         verdicts: list[Verdict] = []
         for turn, margin in zip(self._turns[::-1], margins[::-1], strict=True):
             before, best = after, turn.moves
@@ -113,7 +105,7 @@ class TreeJudging:
         values: list[float] = []
         for turn, verdict in zip(self._turns, verdicts, strict=True):
             values += [verdict.before] * len(turn.moves)
-        return [*values, verdicts[-1].after if verdicts else self._value_of_only_position()]
+        return [*values, verdicts[-1].after if verdicts else self._value_of_last()]
 
     def winrates(self, verdicts: Sequence[Verdict]) -> Sequence[float | None]:
         """Return the expected score of player 0 in every position: here the values."""
@@ -210,7 +202,7 @@ class TreeJudging:
         result = self._results.get(ply)
         if result is None or result.score is None:
             return None
-        return -result.score if position.to_play else result.score
+        return seen_by(position.to_play, result.score, "points")
 
-    def _value_of_only_position(self) -> float:
+    def _value_of_last(self) -> float:
         return self._valuer.of_result(self._positions[-1], self._results[len(self._positions) - 1])

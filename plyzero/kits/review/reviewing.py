@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from plyzero.kits.review.values import Valuer
 
 FURTHER: Final = 4
-"""Where a loss is not clear, a turn is searched again with so many times the simulations."""
+"""Factor by which the simulations grow when a turn whose loss is not clear is searched again."""
 
 MOST: Final = 64
 """At most so many times as many as at first."""

@@ -25,7 +25,7 @@ network are alike in all positions of a tree, so its margin falls more slowly th
 
 
 class Scale(NamedTuple):
-    """What is measured of the losses in a game, by a judge.
+    """The measured losses in a game, by a judge.
 
     unit:    of `spread` and `margins`.
     spread:  what few turns of random play exceed, see plyzero.kits.review.measuring; 1 = the whole game, of a score.

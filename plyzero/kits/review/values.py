@@ -34,7 +34,7 @@ OnSearch = Callable[[int], None]
 
 
 class Branch(NamedTuple):
-    """What rolls lead to, with its probability: a position in which a player moves, or the end."""
+    """A position that rolls lead to, in which a player moves or the game is over, and its probability."""
 
     probability: float
     position: Game
