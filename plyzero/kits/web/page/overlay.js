@@ -38,8 +38,20 @@ export function drawFrame(picture, cell, placed) {
   if (placed) ghost(layer, placed.spot, placed.by);
 }
 
+// What a move of player `by` places there: a wall on an edge, and elsewhere a stone.
 function ghost(layer, [cx, cy], by) {
-  add(layer, "circle", { class: `ghost stone p${by}`, cx, cy, r: 14 });
+  const edge = edgeAt(layer.closest("svg"), cx, cy);
+  if (!edge) return add(layer, "circle", { class: `ghost p${by}`, cx, cy, r: 14 });
+  const wall = layer.appendChild(edge.cloneNode());
+  wall.setAttribute("class", `ghost p${by}`);
+  return wall;
+}
+
+function edgeAt(picture, x, y) {
+  return [...picture.querySelectorAll(".bar-h .area, .bar-v .area")].find((area) => {
+    const box = area.getBBox();
+    return Math.abs(box.x + box.width / 2 - x) < 1 && Math.abs(box.y + box.height / 2 - y) < 1;
+  });
 }
 
 function arrow(layer, spots, width, label) {
