@@ -79,7 +79,7 @@ class Pig(CompiledGame, version=1):
                 if step % 5 == 0:
                     labels.append(Label(step, y - 1, str(step * int(s["goal"]) // STEPS)))
         for name, x in (("roll", STEPS / 2 - 1.5), ("hold", STEPS / 2 + 1.5)):
-            cells.append(Cell(name, x, 5, name, "button"))
+            cells.append(Cell(name, x, 5, name, "card"))
         return Board(tuple(cells), labels=tuple(labels))
 
     def _step(self, points: int) -> int:

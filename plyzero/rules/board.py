@@ -63,7 +63,8 @@ class Cell(NamedTuple):
     shape: "square", "hex", "point" where lines cross, "dot", or "free" without a frame.
            "bar-h" and "bar-v" are edges, for walls, roads and fences: a piece "0" or "1" is a wall of that player, any
            other one is nobody's.
-           "button" is as wide as three squares, for a move that needs no place, with its name as the piece.
+           "card" is wide, for cards and for moves that need no place, such as a pass: "0:tiger" is a card of player 0,
+           "pass" one of nobody.
            "spike-up" and "spike-down" begin a point of backgammon, five cells long, and "rail-up" and "rail-down" a
            piece of its bar; in "tray-up" and "tray-down" lie stones that have left the board, "0:12" = twelve of them.
     """

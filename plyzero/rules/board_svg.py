@@ -57,6 +57,7 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
     """
     places = [(cell.x, cell.y) for cell in board.cells] + [(label.x, label.y) for label in board.labels]
     places += [point for edge in board.edges for point in edge.points]
+    places += [(cell.x + side, cell.y) for cell in board.cells if cell.shape == "card" for side in (-0.7, 0.7)]
     left, top = (min(each) - 0.6 for each in zip(*places, strict=True))
     right, bottom = (max(each) + 0.6 for each in zip(*places, strict=True))
     neighbours = {(cell.x, cell.y) for cell in board.cells}
@@ -141,7 +142,7 @@ def _draw_cell(cell: Cell, board: Board, marked: bool, places: Places, stars: Pl
         yield from _draw_lines(cell, places)
     if (cell.x, cell.y) in stars:
         yield f'<circle class="star" cx="{UNIT * cell.x:g}" cy="{UNIT * cell.y:g}" r="3.5"/>'
-    if board.style == "holes" and cell.shape == "square" and not cell.piece:
+    if board.style == "holes" and cell.shape == "square" and (not cell.piece or cell.has_figure()):
         yield f'<circle class="hole" cx="{UNIT * cell.x:g}" cy="{UNIT * cell.y:g}" r="{RADIUS:g}"/>'
     if cell.piece:
         yield from _draw_piece(cell, board)
@@ -161,8 +162,8 @@ def _draw_ground_of(cell: Cell) -> Iterator[str]:
             yield f'<polygon class="area" points="{" ".join(points)}"/>'
         case "dot":
             yield f'<circle class="spot" cx="{x:g}" cy="{y:g}" r="4"/>'
-        case "button":
-            yield _rectangle("button area", x, y, 2.4 * UNIT, UNIT).replace("/>", f' rx="{UNIT / 5:g}"/>')
+        case "card":
+            yield _card("area", x, y)
         case "bar-h" | "bar-v":
             yield _rectangle("area", x, y, *_size_of_edge(cell))
         case "spike-up" | "spike-down":
@@ -198,12 +199,14 @@ def _draw_piece(cell: Cell, board: Board) -> Iterator[str]:
     if cell.is_edge:
         shape = _rectangle(f"wall{kind or ' taken'}", x, y, *_size_of_edge(cell))
         yield shape.replace("/>", f" {colours}/>") if name else shape
+    elif cell.shape == "card" and player is not None:
+        yield _card(f"owned{kind}", x, y).replace("/>", f" {colours}/>")
     elif player is not None:
         yield f'<circle class="stone{kind}" {colours} cx="{x:g}" cy="{y:g}" r="{RADIUS:g}"/>'
     if player is None and not cell.is_edge:
         yield f'<text class="figure" x="{x:g}" y="{y:g}">{escape(text)}</text>'
     elif player is not None and text:
-        is_small = len(text) > 2 or cell.is_edge
+        is_small = cell.is_edge or (len(text) > 2 and cell.shape != "card")
         size = "small mark" if is_small else "mark"
         yield f'<text class="{size}" fill="{_ink_on(name)}" x="{x:g}" y="{y:g}">{escape(text)}</text>'
 
@@ -222,6 +225,10 @@ def _draw_tray(cell: Cell, board: Board) -> Iterator[str]:
         y = end - upwards * (place + 0.5) * thickness
         stone = _rectangle(f"lying stone p{player}", x, y, UNIT * 0.8, thickness - 2)
         yield stone.replace("/>", f' fill="{FILLS[name]}" stroke="{_ink_on(name)}"/>')
+
+
+def _card(name: str, x: float, y: float) -> str:
+    return _rectangle(name, x, y, 2.4 * UNIT, UNIT).replace("/>", f' rx="{UNIT / 5:g}"/>')
 
 
 def _size_of_edge(cell: Cell) -> tuple[float, float]:
@@ -269,6 +276,10 @@ def _draw_ground(board: Board, left: float, top: float, width: float, height: fl
     if board.edges or is_table:
         kind = "table" if is_table else "ground"
         yield f'<rect class="{kind}" x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}" rx="{UNIT / 4:g}"/>'
+    if board.style == "points":  # one area, so that no seams are seen between the cells
+        xs, ys = [cell.x for cell in board.cells], [cell.y for cell in board.cells]
+        x, y = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
+        yield _rectangle("wood", UNIT * x, UNIT * y, UNIT * (max(xs) - min(xs) + 1), UNIT * (max(ys) - min(ys) + 1))
     for player, points in board.edges:
         line = " ".join(f"{UNIT * x:.1f},{UNIT * y:.1f}" for x, y in points)
         yield f'<polyline class="edge p{player}" stroke="{FILLS[board.player_colours[player]]}" points="{line}"/>'

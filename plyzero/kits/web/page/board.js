@@ -57,9 +57,9 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal }) {
   function marks() {
     const at = picked.length, further = fits.filter((move) => move.path.length > at);
     if (at || further.some((move) => move.path.length > 1)) {
-      return further.map((move) => ({ spot: move.spots[at], kind: at ? "target" : "pick" }));
+      return further.filter((move) => move.spots[at]).map((move) => ({ spot: move.spots[at], kind: at ? "target" : "pick" }));
     }
-    const marked = further.filter((move) => move.path.length && !isObvious(move.path[0]));
+    const marked = further.filter((move) => move.spots[0] && !isObvious(move.path[0]));
     return marked.map((move) => ({ spot: move.spots[0], kind: isFull(move.path[0]) ? "pick" : "target" }));
   }
 
@@ -67,8 +67,7 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal }) {
 
   // Whether nearly all empty cells like this one can be clicked, so that marks would only hide the board.
   function isObvious(name) {
-    const cells = allCells(), own = cells.find((cell) => nameOf(cell) === name), isLike = alike(own);
-    if (own.classList.contains("button")) return true;
+    const cells = allCells(), isLike = alike(cells.find((cell) => nameOf(cell) === name));
     const empty = cells.filter((cell) => isLike(cell) && !cell.querySelector(".stone, .figure, .wall, .spot"));
     return empty.filter((cell) => cell.classList.contains("playable")).length >= 0.9 * empty.length;
   }

@@ -4,8 +4,12 @@ const SVG = "http://www.w3.org/2000/svg";
 
 // drawing: {turn: [spots] of the last turn, marks: [{spot, kind}], and {shares: [{spots, share, label}]} as circles and
 // arrows, or {line: [{by, spots}]} as numbered stones}, all of which may be missing.
+// A card has no place, so its spot is null.
 export function draw(picture, { turn = [], marks = [], shares = [], line = [] }) {
   picture.querySelector(".overlay:not(.framing)")?.remove();
+  turn = turn.map(placed);
+  shares = shares.map(({ spots, ...other }) => ({ spots: placed(spots), ...other }));
+  line = line.map(({ spots, ...other }) => ({ spots: placed(spots), ...other }));
   const layer = add(picture, "g", { class: "overlay", "aria-hidden": "true" });
   for (const [[cx, cy]] of turn.filter((spots) => spots.length === 1)) add(layer, "circle", { class: "placed", cx, cy, r: 4.5 });
   for (const each of new Set(marks.map(({ spot, kind }) => [...spot, kind].join()))) {  // several moves may go to one place
@@ -26,6 +30,8 @@ export function draw(picture, { turn = [], marks = [], shares = [], line = [] })
     } else if (spots.length > 1) arrow(layer, spots, 4, i + 1);
   });
 }
+
+const placed = (spots) => spots.filter((spot) => spot !== null);
 
 // Draw a frame above all cells around one of them, and perhaps {spot, by}: the stone that a click on it places.
 export function drawFrame(picture, cell, placed) {
