@@ -62,7 +62,7 @@ def walls() -> Board:
 
 def cards() -> Board:
     """Return a board with a card of each player, a button, dice and a text beside the squares."""
-    squares = grid([[0, 2, 0], [0, 0, 0], [0, 1, 0]], rows_up=True)
+    squares = grid([[0, 1, 0], [0, 0, 0], [0, 2, 0]], rows_up=True)
     beside = [
         Cell("crane", 4.2, -0.1, "1:crane", "card"),
         Cell("pass", 4.2, 1, "pass", "card"),
