@@ -74,7 +74,9 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal }) {
 
   // A frame around the cell below the pointer or with the focus, and a ghost of what a click on it places.
   function show({ type, target }) {
-    const picture = place.current.querySelector("svg.board"), cell = /out|leave/.test(type) ? null : target.closest("[data-cell]");
+    const picture = place.current?.querySelector("svg.board");
+    if (!picture) return;
+    const cell = /out|leave/.test(type) ? null : target.closest("[data-cell]");
     const isFramed = cell && (type === "mouseover" ? cell.classList.contains("playable") : cell.matches(":focus-visible"));
     const [move, ...others] = isFramed && !picked.length ? legal.filter((each) => begins(each, [nameOf(cell)])) : [];
     const spot = move && !others.length && move.path.length === 1 ? move.spots[0] : null;
@@ -162,14 +164,16 @@ function centre(cell) {
   return [box.x + box.width / 2, box.y + box.height / 2];
 }
 
-// The cell next to one in a direction: the nearest of those that lie more in that direction than beside it.
+// The cell next to one in a direction: the nearest of those that lie more in that direction than beside it. What lies
+// beside it is farther, so that one walks from edge to edge, and on hexagons from row to row.
 function neighbour(place, cell, [dx, dy]) {
   const [x, y] = centre(cell);
   let nearest = null, least = Infinity;
   for (const other of place.querySelectorAll("[data-cell]")) {
     const [ox, oy] = centre(other);
     const along = (ox - x) * dx + (oy - y) * dy, beside = Math.abs((ox - x) * dy) + Math.abs((oy - y) * dx);
-    if (along > 1 && along + beside < least && beside <= along) [nearest, least] = [other, along + beside];
+    const distance = along + 1.5 * beside;
+    if (along > 1 && distance < least && beside <= along) [nearest, least] = [other, distance];
   }
   return nearest;
 }
