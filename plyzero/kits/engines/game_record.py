@@ -104,13 +104,23 @@ def frame_svg(frame: Frame) -> str:
     return render_svg(frame.board, last=frame.last) if frame.board else text_svg(str(frame.position))
 
 
-def result_of(game: GameRecord) -> str:
-    """Return the result of a game as a clause."""
+PLAYERS: Final = tuple(f"the {side} player" for side in SIDES)
+"""The names of the players in texts."""
+
+
+def result_of(game: GameRecord, players: Sequence[str] = PLAYERS) -> str:
+    """Return the result of a game as a clause, with these names of the players."""
     if game.resigned is not None:
-        return f"the {SIDES[game.resigned]} player resigned"
+        return f"{players[game.resigned]} resigned"
     if game.winner is None:
         return "the game is not over"
-    return "draw" if game.winner == "draw" else f"the {game.winner} player won"
+    return "draw" if game.winner == "draw" else f"{players[SIDES.index(game.winner)]} won"
+
+
+def colours_of(game: GameRecord) -> Sequence[str]:
+    """Return the names of the players beside a picture of the board: their colours."""
+    board = board_of(game.positions[0])
+    return [colour.capitalize() for colour in board.player_colours] if board else PLAYERS
 
 
 def from_moves(game: GameSpec, text: str) -> GameRecord:

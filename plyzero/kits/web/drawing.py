@@ -109,7 +109,7 @@ def _read(spec: GameSpec, games: str | None, chosen: str, moves: str | None) -> 
 def _make(
     record: GameRecord, spec: GameSpec, kind: str, ply: int | None, seconds: float, size: int
 ) -> tuple[bytes, str]:
-    from plyzero.kits.engines.game_record import frame_svg, frames_of, result_of
+    from plyzero.kits.engines.game_record import colours_of, frame_svg, frames_of, result_of
 
     with common.show_progress("drawing") as report:
         frames = frames_of(record)
@@ -119,7 +119,7 @@ def _make(
         if kind == ".html":
             from plyzero.kits.web.pages import make_page
 
-            return make_page(frames, spec.name, result_of(record)).encode(), f"{last} moves"
+            return make_page(frames, spec.name, result_of(record, colours_of(record))).encode(), f"{last} moves"
         frame = frames[last if ply is None else ply]
         if kind == ".svg":
             return (frame_svg(frame) + "\n").encode(), "a picture"

@@ -42,7 +42,10 @@ def make_page(frames: Sequence[Frame], game: str, result: str, *, review: Mappin
     review: its review as JSON, see plyzero.kits.review.description.
     """
     sentence = f"{result[0].upper()}{result[1:]}."
-    return inlined("game.html", {"game": game, "result": sentence, "frames": _describe(frames), "review": review})
+    board = frames[0].board
+    colours = board.player_colours if board else None
+    data = {"game": game, "result": sentence, "colours": colours, "frames": _describe(frames), "review": review}
+    return inlined("game.html", data)
 
 
 def _describe(frames: Sequence[Frame]) -> list[dict[str, object]]:

@@ -142,9 +142,9 @@ def _read(spec: GameSpec, file: str, chosen: int | None) -> Iterator[ReadGame]:
 
 def _write_page(path: Path, game: ReviewedGame, spec: GameSpec, judge: Judge) -> None:
     from plyzero.files import write_file
-    from plyzero.kits.engines.game_record import frames_of, result_of
+    from plyzero.kits.engines.game_record import colours_of, frames_of, result_of
     from plyzero.kits.web.pages import make_page
 
-    frames, result = frames_of(game.record), result_of(game.record)
+    frames, result = frames_of(game.record), result_of(game.record, colours_of(game.record))
     page = make_page(frames, spec.name, result, review=game.describe(judge.sentence))
     write_file(path, page.encode(), replace=True)

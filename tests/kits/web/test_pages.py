@@ -158,13 +158,13 @@ def test_a_game_is_walked_through_by_keys_and_clicks(scheme, game_page, open_pag
         page.wait_for_function("(n) => document.querySelectorAll('svg.board .stone').length === n", arg=count)
 
     shows(7)
-    assert "The first player won." in page.locator("p[role=status]").inner_text()
+    assert "Red won." in page.locator("p[role=status]").inner_text()
     page.keyboard.press("Home")
     shows(0)
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     shows(2)
-    assert page.locator("p[role=status]").inner_text() == "Move 2 by the second player: 4."
+    assert page.locator("p[role=status]").inner_text() == "Move 2 by Yellow: 4."
     page.get_by_role("button", name="Move 5, 5").click()
     shows(5)
     page.get_by_role("button", name="One move back").click()

@@ -2,10 +2,10 @@
 import { html, render, useEffect, useMemo, useState } from "/static/html.js";
 import { entriesOf, Judged } from "/static/judged.js";
 import { Graph, Moves } from "/static/moves.js";
-import { SIDES, sideName, stepsOf } from "/static/status.js";
+import { sideName, stepsOf } from "/static/status.js";
 
-const { game, result, frames, review } = window.PLYZERO_REPORT;
-const named = (side) => sideName(null, side);
+const { game, result, colours, frames, review } = window.PLYZERO_REPORT;
+const named = (side) => sideName(colours, side);
 const moves = frames.flatMap(({ move, by, rolls }) => [...(by === null ? [] : [move]), ...rolls]);
 const movers = frames.flatMap(({ by, rolls }) => [...(by === null ? [] : [by]), ...rolls.map(() => null)]);
 const steps = stepsOf(movers), entries = entriesOf({ moves, movers, steps, review, named });
@@ -22,7 +22,7 @@ function pictures() {
 }
 
 function sentence({ move, by, rolls }, at) {
-  const moved = by === null ? "The beginning." : `Move ${at} by the ${SIDES[by]} player: ${move}.`;
+  const moved = by === null ? "The beginning." : `Move ${at} by ${named(by)}: ${move}.`;
   const rolled = rolls.length ? ` Rolled: ${rolls.join(" ")}.` : "";
   return `${moved}${rolled}${at === frames.length - 1 ? ` ${result}` : ""}`;
 }

@@ -83,6 +83,9 @@ function repeat(look, show, milliseconds) {
   };
 }
 
+// Returns the end of a path: the directory and the one that it is in.
+const shortPath = (path) => path.split(/[\\/]/).slice(-2).join("/");
+
 // Returns the curves of another run of this folder; null for "", and until they are known.
 function useOther(name) {
   const [found, setFound] = useState({});
@@ -456,7 +459,7 @@ function Page() {
   }, [state?.game]);
   const when = made ? `report of ${new Date(1000 * made).toLocaleString()}` : at ? `as of ${new Date(at).toLocaleTimeString()}` : "";
   return html`<header><h1>${state?.game ? `Run of ${state.game}` : "Run"}</h1>
-      ${REPORT ? null : html`<a href="./">Play</a>`}<span class="dim">${state?.run ?? ""}</span><span class="dim">${when}</span></header>
+      ${REPORT ? null : html`<a href="./">Play</a>`}<span class="dim" title=${state?.run}>${shortPath(state?.run ?? "")}</span><span class="dim">${when}</span></header>
     <main>
       <div role="status">${gone ? html`<p class="card banner warning">${gone}; trying again every two seconds.${state ? " What is shown is older." : ""}</p>` : null}
         ${state?.waits_for ? html`<p class="card">Waiting: ${state.waits_for}.</p>` : null}</div>
