@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from plyzero.games.backgammon import BAR, CHECKERS, OFF, PASS, Backgammon
+from plyzero.rules.board_svg import render_svg
 from plyzero.rules.chance import is_chance
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Outcome
@@ -132,3 +133,29 @@ def test_random_games_end_long_before_max_plies_and_pass_now_and_then():
     games = [random_game(START, np.random.default_rng(seed)) for seed in range(5)]
     assert max(game.plies for game in games) < START.max_plies / 2
     assert any(move == PASS for game in games for move in game.moves)
+
+
+def test_the_board_shows_checkers_on_the_bar_and_off_and_the_pips_of_each_player():
+    here = position({BAR: 2, 6: 7}, {24: 3}, roll="3-3")
+    board = here.render()
+    pieces = {name: [cell.piece for cell in board.cells if cell.name == name] for name in board.names}
+    assert pieces["bar"] == ["0", "0", "", "", ""]
+    assert pieces["other-bar"] == ["", "", "", "", ""]
+    assert pieces["6"] == ["0", "0", "0", "0", "0:7"]
+    assert (pieces["off"], pieces["other-off"]) == (["0:6"], ["1:12"])
+    assert [label.text for label in board.labels if "⚂" in label.text] == ["⚂ ⚂ ⚂ ⚂"]
+    assert here.scoreboard() == ("92 pips, 2 on the bar, 6 off", "72 pips, 12 off")
+    picture = render_svg(board)
+    assert picture.count('class="lying stone p0"') == 6
+    assert picture.count('class="lying stone p1"') == 12
+
+
+def test_the_bar_and_the_tray_that_are_clicked_are_those_of_the_player_to_move():
+    places = {}
+    for player in (0, 1):
+        board = position({BAR: 1, 5: 14}, {BAR: 1, 5: 14}, roll="6-5", to_play=player).render()
+        bar, off = board.clicked("bar/20")[0], board.clicked("5/off")[-1]
+        assert bar.piece == str(player)
+        places[player] = bar.y, off.y
+    assert places[0][0] < places[1][0]  # each enters in the other's half
+    assert places[0][1] > places[1][1]  # and bears off beside its own home

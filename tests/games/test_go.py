@@ -140,3 +140,16 @@ def test_names_leave_out_the_letter_i():
 def test_the_player_with_the_komi_sees_it():
     assert not go().observe()[3].any()
     assert toys.after(go(), "a1").observe()[3].all()
+
+
+@pytest.mark.parametrize(
+    ("moves", "board"),
+    [
+        ("", ("0 captured", "0 captured, komi 0.5")),
+        ("a2 a1 b1", ("1 captured", "0 captured, komi 0.5")),
+        ("pass a1 a2 pass b1", ("1 captured", "0 captured, komi 0.5")),
+        ("a1 b1 pass a2", ("0 captured", "1 captured, komi 0.5")),
+    ],
+)
+def test_the_stones_that_each_player_has_captured_are_counted(moves: str, board: tuple[str, str]):
+    assert toys.after(go(), moves).scoreboard() == board

@@ -75,3 +75,19 @@ def test_random_games_of_pig_end_long_before_max_plies():
     assert (shortest > 10, mean > 50, longest < limit / 2) == (True, True, True)
     assert found.branching == (pytest.approx(1.6, abs=0.25), 2)
     assert "max_plies" not in " ".join(found.warnings)
+
+
+def test_the_board_shows_the_scores_and_the_sum_of_the_turn_and_has_a_card_for_each_move():
+    position = Pig().as_plain_python()
+    for move in (ROLL, 4, HOLD, ROLL, 5):  # rolls 4 and 5 are a five and a six
+        position = position.play(move)
+    board = position.render()
+    assert {cell.name: cell.piece for cell in board.cells if cell.piece} == {
+        "1-1": "0:5",
+        "2-0": "1:0",
+        "2-1": "1:+6",
+        "roll": "roll",
+        "hold": "hold",
+    }
+    assert position.scoreboard() == ("5 of 100", "0 of 100, 6 in this turn")
+    assert [board.path(position.action_name(action)) for action in (HOLD, ROLL)] == [("hold",), ("roll",)]

@@ -114,7 +114,7 @@ def test_what_cannot_be_written_is_one_sentence(run: Run, tmp_path: Path, run_na
 
 def test_a_game_holds_every_position_and_the_first_players_scores(game_page):
     data = data_of(game_page.read_text())
-    assert data["result"] == "The first player won."
+    assert data["result"] == "Red won."
     assert [frame["move"] for frame in data["frames"]] == ["", *MOVES]
     assert [frame["score"] for frame in data["frames"]] == [None, 0.6, 0.7, 0.75, 0.8, 0.95, 1.0, 1.0]
     sizes = [len(frame["parts"]) for frame in data["frames"]]
