@@ -91,7 +91,12 @@ class Walls(Game, version=1):
 
 
 class Faulty(Walls, version=1):
-    """Its board cannot be drawn after the first move: `render` raises an error."""
+    """Its board cannot be drawn after the first move: `render` raises an error. After the second one neither can
+    its scoreboard.
+    """
+
+    def scoreboard(self):
+        return super().scoreboard() if self.plies < 2 else super().scoreboard()[3]
 
     def render(self):
         return super().render() if not self.plies else super().render().cells[100]

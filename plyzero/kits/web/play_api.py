@@ -29,6 +29,7 @@ from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import Game, board_of, rendered
+from plyzero.rules.user_errors import with_location
 from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
 
 ANALYSIS: Final = "analysis"
@@ -91,7 +92,7 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
     svg:     the board as an SVG element whose cells carry their names, with the last turn of a player marked: all its
              moves, and the rolls between them; null if the game has no board.
     turn:    the `spots` of each move of that turn, as in `legal`.
-    fault:   why `render` cannot be drawn, "" if nothing is wrong.
+    faults:  why the board or the scoreboard cannot be shown, as sentences.
     colours: the colours of the pieces of players 0 and 1, in words; null without a board.
     fills:   the same colours as CSS names them.
     scoreboard: what players 0 and 1 have so far, in words.
@@ -110,6 +111,10 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
     position, board = positions[here], board_of(positions[here])
     turn = _last_turn(movers[:here])
     outcome = position.outcome()
+    scoreboard, fault = _scoreboard_of(position)
+    faults = [fault] if fault else []
+    if board is None and (fault := rendered(position)[1]):
+        faults.append(f"The board cannot be drawn: {fault}.")
     score = {} if outcome is None or outcome.score is None else {"score": float(outcome.score)}
     return {
         "moves": [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)],
@@ -117,15 +122,24 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
         "at": here,
         "svg": None if board is None else _render(board, positions, turn),
         "turn": [_action(positions[ply], board_of(positions[ply]), session.moves[ply])["spots"] for ply in turn],
-        "fault": rendered(position)[1] if board is None else "",
+        "faults": faults,
         "colours": None if board is None else board.player_colours,
         "fills": None if board is None else [FILLS[name] for name in board.player_colours],
-        "scoreboard": position.scoreboard(),
+        "scoreboard": scoreboard,
         "text": str(position),
         "toPlay": int(position.to_play),
         "legal": [_action(position, board, action) for action in map(int, position.legal_actions())],
         "outcome": None if outcome is None else {"winner": outcome.winner, **score},
     }
+
+
+def _scoreboard_of(position: Game) -> tuple[tuple[str, str], str]:
+    """Return what players 0 and 1 have so far, and why it cannot be shown, as a sentence."""
+    try:
+        first, second = position.scoreboard()
+    except Exception as error:
+        return ("", ""), f"The scoreboard cannot be shown: scoreboard() raises {with_location(error)}."
+    return (str(first), str(second)), ""
 
 
 def describe_ends(game: GameSpec) -> dict[str, object]:

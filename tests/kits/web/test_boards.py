@@ -116,6 +116,7 @@ def test_a_board_that_cannot_be_drawn_is_the_text_and_one_sentence(serve, open_p
     page.get_by_label("Move", exact=True).fill("b2")  # the game goes on
     page.keyboard.press("Enter")
     wait_for_moves(page, 2)
+    page.get_by_text("The scoreboard cannot be shown: scoreboard() raises IndexError").wait_for()
 
 
 @pytest.mark.parametrize(

@@ -122,12 +122,12 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal }) {
   const choices = picked.length ? fits.filter((move) => move.path.length === picked.length) : [];
   const others = legal.filter((move) => !move.path.length);
   return html`<div class="picture">
-    ${position.fault ? html`<p class="warning">The board cannot be drawn: ${position.fault}.</p>` : null}
+    ${position.faults.map((fault) => html`<p class="warning">${fault}</p>`)}
     ${position.svg ? html`<div ref=${place} onKeyDown=${onKeyDown} onfocusin=${show} onfocusout=${show} onMouseOver=${show}
         onMouseLeave=${show}
         onPointerDown=${({ target }) => { pressed.current = target.closest("[data-cell]"); }} onPointerUp=${onPointerUp}></div>` : html`
       <${PositionText} text=${position.text} />
-      ${position.fault ? null : html`<p class="dim">Give the game render() to click on its board.</p>`}`}
+      ${position.faults.length ? null : html`<p class="dim">Give the game render() to click on its board.</p>`}`}
     ${position.svg && (choices.length || others.length)
       ? html`<div class="row" role="group" aria-label="Further moves">
           ${[...choices, ...others].map((move) => html`<button onClick=${() => onMove(move.name)}>${move.name}</button>`)}
