@@ -3,10 +3,12 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 // drawing: {turn: [spots] of the last turn, marks: [{spot, kind}], and {shares: [{spots, share, label}]} as circles and
-// arrows, or {line: [{by, spots}]} as numbered stones}, all of which may be missing.
-export function draw(picture, { turn = [], marks = [], shares = [], line = [] }) {
+// arrows, or {line: [{by, spots}]} as numbered stones, or {owned: [x, y, value]} as squares of the player who is expected to
+// have the cell, 0 for a value above 0}, all of which may be missing.
+export function draw(picture, { turn = [], marks = [], shares = [], line = [], owned = [] }) {
   picture.querySelector(".overlay:not(.framing)")?.remove();
   const layer = add(picture, "g", { class: "overlay", "aria-hidden": "true" });
+  for (const [x, y, value] of owned) own(layer, x, y, value);
   for (const [[cx, cy]] of turn.filter((spots) => spots.length === 1)) add(layer, "circle", { class: "placed", cx, cy, r: 4.5 });
   for (const each of new Set(marks.map(({ spot, kind }) => [...spot, kind].join()))) {  // several moves may go to one place
     const [cx, cy, kind] = each.split(",");
@@ -40,6 +42,14 @@ export function drawFrame(picture, cell, placed) {
 
 function ghost(layer, [cx, cy], by) {
   add(layer, "circle", { class: `ghost stone p${by}`, cx, cy, r: 14 });
+}
+
+const MAX_OWNED = 18, LEAST_OWNED = 0.05;  // the width of the square of a certain owner; smaller values are nobody's
+
+function own(layer, x, y, value) {
+  const strength = Math.abs(value), width = MAX_OWNED * Math.sqrt(strength), half = width / 2;
+  if (strength < LEAST_OWNED) return;
+  add(layer, "rect", { class: `owned p${value > 0 ? 0 : 1}`, x: x - half, y: y - half, width, height: width, opacity: 0.3 + 0.7 * strength });
 }
 
 function arrow(layer, spots, width, label) {
