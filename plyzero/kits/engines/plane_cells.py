@@ -94,7 +94,7 @@ def _layouts(board: Board, rows: int, columns: int) -> Iterator[Layout]:
 
 
 def _as_rows(board: Board, chosen: Sequence[int]) -> Layout | None:
-    """Return the indices of the chosen cells, `[rows, columns]` from the upper left one on; None if they are no grid."""
+    """Return the chosen cells' indices, `[rows, columns]` from the upper left one on; None if they are no grid."""
     points = Points(replace(board, cells=tuple(board.cells[i] for i in chosen)))
     if len(chosen) != points.rows * points.columns:
         return None

@@ -206,7 +206,9 @@ def search_position(
         if not isinstance(player, Bot):
             return {"choice": position.action_name(player.choose_all([position])[0])}
         planes = player.final_board(position)
-        final_board = final_board_of(planes, cells(position), position.to_play) if cells and planes is not None else None
+        final_board = (
+            final_board_of(planes, cells(position), position.to_play) if cells and planes is not None else None
+        )
 
         def show(slots: SearchSlots) -> None:
             report(describe(slots.result_with_lines(0), of=slots.budget()))

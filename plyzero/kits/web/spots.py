@@ -35,7 +35,9 @@ def line_of(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
 
 def places_of(cells: Sequence[Sequence[Cell]] | None) -> list[list[tuple[float, float]]] | None:
     """Return the places of the cells under a plane, `[rows][columns]`, in units of the picture; None without them."""
-    return cells and [[(UNIT * cell.x, UNIT * cell.y) for cell in row] for row in cells]
+    if cells is None:
+        return None
+    return [[(UNIT * cell.x, UNIT * cell.y) for cell in row] for row in cells]
 
 
 def final_board_of(

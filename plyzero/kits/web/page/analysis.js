@@ -6,7 +6,7 @@ import { sideName } from "/static/status.js";
 
 const STRENGTHS = [16, 64, 256, 1024, 4096];
 const HEADS = [["move", "first the one that the search plays, then the others by visits", "text"], ["visits", "how often the search has tried the move, of all its tries"],
-  ["score", "expected score of the player to move, a draw counting one half; uncertain where visits are few"],
+  ["score", "share of the games that the player to move wins after it, a draw being half a win; uncertain where visits are few"],
   ["policy", "how likely the move is to be the best, after the search; a network learns this"],
   ["prior", "the same before the search"], ["line", "what is expected to follow", "text"]];
 
@@ -16,10 +16,10 @@ export function Analysis({ state, onChange, position, why, onLine }) {
     <div class="row">
       <h2>Analysis</h2>
       <button onClick=${() => onChange({ on: !on })}>${on ? "Stop" : "Start"}</button>
-      <label for="simulations">Simulations</label>
-      <select id="simulations" value=${simulations} onChange=${(event) => onChange({ simulations: Number(event.target.value) })}>
-        ${STRENGTHS.map((number) => html`<option value=${number}>${number}</option>`)}
-      </select>
+      <span class="pair"><label for="simulations">Simulations</label>
+        <select id="simulations" value=${simulations} onChange=${(event) => onChange({ simulations: Number(event.target.value) })}>
+          ${STRENGTHS.map((number) => html`<option value=${number}>${number}</option>`)}
+        </select></span>
     </div>
     ${why ? html`<p class="dim">${why}</p>` : null}
     ${on && position?.outcome ? html`<p class="dim">The game is over.</p>` : null}
@@ -45,6 +45,7 @@ export function drawingOf(position, { found, mode }) {
   return { shares: shares.sort((one, other) => other.share - one.share) };
 }
 
+const FEW_DRAWS = 0.02;  // a network expects a few even in games that know none
 const FINAL_BOARD = "final board";
 
 function shareOf(found, mode) {
@@ -60,7 +61,7 @@ function Found({ found, position, mode, onChange, onLine }) {
     <p>${resultOf(found, (side) => sideName(position.colours, side))} <span class="dim">${found.simulations} of ${found.of} simulations</span></p>
     ${hasBoard ? html`<${Shown} ...${{ found, position, mode, onChange }} />` : null}
     ${found.judge ? html`<p class="dim">${found.judge}</p>` : null}
-    <p>The search plays <b>${found.moveInfos[0].move}</b>: ${whyOf(found)}.</p>
+    <p>The search plays <b>${found.moveInfos[0].move}</b>. ${whyOf(found)}</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Moves"><table>
       <thead><tr>${HEADS.map(([name, about, kind]) => html`<th class=${kind} title=${about}>${name}</th>`)}</tr></thead>
       <tbody>${found.moveInfos.slice(0, 10).map((info) => html`
@@ -83,23 +84,25 @@ function resultOf(found, named) {
   const { currentPlayer, proven, pliesToEnd, scoreLead, drawrate } = found.rootInfo, mover = named(currentPlayer);
   const within = !pliesToEnd ? "" : pliesToEnd === 1 ? " in 1 move" : ` in at most ${pliesToEnd} moves of both players`;
   if (proven) return { win: `It is proven that ${mover} wins${within}.`, draw: "It is proven that best play is a draw.", loss: `It is proven that ${mover} loses${within}.` }[proven];
-  const score = drawrate < 0.005 ? `wins ${percent(expected(found))}` : `scores ${percent(expected(found))}, a draw counting one half,`;
-  return scoreLead === undefined ? `${mover} ${score} on average.`.replace(", on", " on") : `${mover} ${score} and ${leads(scoreLead)} on average.`;
+  const score = drawrate < FEW_DRAWS ? `wins ${percent(expected(found))}` : `scores ${percent(expected(found))} (a draw is half a win)`;
+  return `${mover} ${score}${scoreLead === undefined ? "" : ` and ${leads(scoreLead)} on average`}.`;
 }
 
 // Why the search plays its move. Gumbel search plays one of the moves that it has tried most, and of these the one that the
 // policy prefers, which has the scores of the search in it.
 function whyOf({ moveInfos, rootInfo }) {
   const [best, ...others] = moveInfos, { proven, pliesToEnd } = rootInfo;
-  if (proven === "draw") return "it keeps the draw";
-  if (proven === "win" && pliesToEnd) return "no faster win is known";
-  if (proven === "loss" && pliesToEnd) return "it resists longest";
-  if (best.visits < Math.max(...moveInfos.map(({ visits }) => visits))) return "moves that were tried more often are proven to be worse";
+  if (proven === "draw") return "It keeps the draw.";
+  if (proven === "win" && pliesToEnd) return "No faster win is known.";
+  if (proven === "loss" && pliesToEnd) return "It resists longest.";
+  if (best.visits < Math.max(...moveInfos.map(({ visits }) => visits))) return "What was tried more often is proven to be worse.";
   const equal = others.filter(({ visits }) => visits === best.visits);
-  if (!equal.length) return "it was tried most often";
-  const names = equal.slice(0, 3).map(({ move }) => move).join(", ") + (equal.length > 3 ? " and others" : "");
-  return `no move was tried more often; it has the higher ${equal.every(({ policy }) => policy < best.policy) ? "policy" : "score"} beside ${names}`;
+  if (!equal.length) return "It was tried most often.";
+  const names = equal.length > 3 ? ` and ${equal.length} others` : listed(equal.map(({ move }) => move));
+  return `It${names} were tried most often, and its ${equal.every(({ policy }) => policy < best.policy) ? "policy" : "score"} is the highest of these.`;
 }
+
+const listed = (names) => names.map((name, i) => (i === names.length - 1 ? ` and ${name}` : `, ${name}`)).join("");
 
 // What is drawn on the board, and what of it cannot be drawn.
 function Shown({ found, position, mode, onChange }) {
@@ -110,6 +113,6 @@ function Shown({ found, position, mode, onChange }) {
       ${modes.map((each) => html`<button aria-pressed=${mode === each} onClick=${() => onChange({ mode: each })}>${each}</button>`)}
     </div>
     ${hidden.length ? html`<p class="dim">Not on the board: ${hidden.slice(0, 4).map((info) => `${info.move} ${percent(share(info))}`).join(", ")}.</p>` : null}
-    ${mode === FINAL_BOARD && finalBoard ? html`<p>At the end ${more(finalBoard.lead, finalBoard.cells, (side) => sideName(position.colours, side))}. <span class="dim">The larger a square
-      is, the surer the network is that its player will have the place. This is its estimate without a search.</span></p>` : null}`;
+    ${mode === FINAL_BOARD && finalBoard ? html`<p>Counted on the board alone, ${more(finalBoard.lead, finalBoard.cells, (side) => sideName(position.colours, side))} at the
+      end. <span class="dim">The larger a square is, the surer the network is that its colour will have the place. It has not searched for this.</span></p>` : null}`;
 }

@@ -39,10 +39,10 @@ export function more(lead, cells, named) {
 
 function Seen({ found, hasBoard, named }) {
   const { wdl: [win, draw, loss], lead, board, policy, planes, places, toPlay } = found, mover = named(toPlay);
-  const results = [`wins ${percent(win)}`, ...(draw >= 0.005 ? [`draws ${percent(draw)}`] : []), `loses ${percent(loss)}`];
+  const results = [`wins ${percent(win)}`, ...(draw >= 0.02 ? [`draws ${percent(draw)}`] : []), `loses ${percent(loss)}`];
   return html`
     <p>Without a search it expects that ${mover} ${results.join(", ")}${lead === null ? "" : ` and ${leads(lead)} on average`}.</p>
-    <p>The moves that it prefers: ${policy.slice(0, 12).map(([name, share]) => `${name} ${percent(share)}`).join(", ")}.</p>
+    <p>The moves that it prefers: ${policy.slice(0, 12).filter(([, share], i) => !i || share >= 0.005).map(([name, share]) => `${name} ${percent(share)}`).join(", ")}.</p>
     ${board ? html`<p>The final board that it expects, blue for ${mover} and orange for ${named(1 - toPlay)}:</p>
       <div class="planes">${board.map((plane, i) => html`<${Expected} ...${{ plane, places, named, toPlay }} number=${board.length > 1 ? i : null} />`)}</div>` : null}
     <p>Its input, one picture for each plane of observe(), seen by ${mover}. A dark square is a 0.${hasBoard && !places

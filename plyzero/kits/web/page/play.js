@@ -9,6 +9,7 @@ import { betterMove } from "/static/judged.js";
 import { judgeRetry, Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
 import { Records, SetUp } from "/static/files.js";
+import { Pinned } from "/static/pinned.js";
 import { Rules } from "/static/rules.js";
 import { capital, needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
 
@@ -208,10 +209,10 @@ function Page() {
     <main>
       ${position ? html`<section class=${position.svg ? "table" : ""} aria-label="Board" aria-busy=${String(!settled)} style=${{ "--ratio": width / height }}>
         ${strip(top)}
-        <div class="middle">
+        <${Pinned}>
           <${Evaluation} score=${score === null || top ? score : 1 - score} below=${1 - top} colours=${position.colours} />
           <${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${choose} />
-        </div>
+        <//>
         ${strip(1 - top)}
       </section>` : html`<p>Loading.</p>`}
       <div>
