@@ -205,10 +205,9 @@ def search_position(
             player.on_wait = lambda: report({})  # an empty event: it ends the search when the visitor has left
         if not isinstance(player, Bot):
             return {"choice": position.action_name(player.choose_all([position])[0])}
-        planes = player.final_board(position)
-        final_board = (
-            final_board_of(planes, cells(position), position.to_play) if cells and planes is not None else None
-        )
+        planes, final_board = player.final_board(position), None
+        if cells and planes is not None:
+            final_board = final_board_of(planes, cells(position), position.to_play)
 
         def show(slots: SearchSlots) -> None:
             report(describe(slots.result_with_lines(0), of=slots.budget()))

@@ -806,12 +806,15 @@ def test_an_analysis_says_which_move_is_played_and_planes_fit(serve, open_page):
     page.wait_for_selector("text=largest value 1")
 
 
+CENTRES = """(all) => all.map((each) => {
+  const box = each.getBBox();
+  return [box.x + box.width / 2, box.y + box.height / 2].map(Math.round);
+})"""
+
+
 def centres(page, selector):
     """Return the places of parts of the board, in units of its picture."""
-    return page.eval_on_selector_all(
-        f"svg.board {selector}",
-        "all => all.map((each) => { const box = each.getBBox(); return [box.x + box.width / 2, box.y + box.height / 2].map(Math.round); })",
-    )
+    return page.eval_on_selector_all(f"svg.board {selector}", CENTRES)
 
 
 GO_MOVES = "h2 e4 d7 j5 g2 d5 d6 c4 g6 g3 f3 g4 f4 f5 g5 f6 f7 e6 e7 h4"  # Black has the upper side, White the left one
@@ -850,20 +853,24 @@ def test_a_game_whose_network_expects_no_final_board_does_not_offer_it(serve, op
 
 
 @pytest.mark.parametrize(
-    ("game", "moves", "plane", "place"), [("go", "c2", 1, (2, 7)), ("breakthrough", "a2-a3 h7-h6", 0, (0, 5))]
+    ("game", "moves", "plane", "piece", "mirrored"),
+    [
+        ("go", "c2", 1, (2, 7), (2, 1)),  # columns from the left, rows from the top
+        ("breakthrough", "a2-a3", 1, (0, 5), (0, 2)),  # seen by the second player, who sees the board turned
+        ("breakthrough", "a2-a3 h7-h6", 0, (0, 5), (0, 2)),
+    ],
 )
-def test_planes_are_pictures_as_the_board_is_drawn(game, moves, plane, place, serve, open_page):
+def test_planes_are_pictures_as_the_board_is_drawn(game, moves, plane, piece, mirrored, serve, open_page):
     page = open_page(f"{serve(game)}/#first=you&second=you&moves={quote_plus(moves)}")
     page.locator("summary", has_text="What the network sees").click()
-    picture = page.locator(".planes").last.locator("canvas").nth(plane)
-    picture.wait_for()
+    page.wait_for_selector(".planes canvas")
     page.wait_for_function(
-        """([plane, [x, y]]) => {
-          const pictures = [...document.querySelectorAll(".planes")].at(-1).querySelectorAll("canvas");
-          const light = (x, y) => pictures[plane].getContext("2d").getImageData(10 * x + 5, 10 * y + 5, 1, 1).data[0];
-          return light(x, y) === 255 && light(x, 7 - y) === 0;  // a piece here, and none in the mirror
+        """([plane, piece, mirrored]) => {
+          const picture = [...document.querySelectorAll(".planes")].at(-1).querySelectorAll("canvas")[plane];
+          const light = ([x, y]) => picture.getContext("2d").getImageData(10 * x + 5, 10 * y + 5, 1, 1).data[0];
+          return light(piece) === 255 && light(mirrored) === 0;
         }""",
-        arg=[plane, place],
+        arg=[plane, piece, mirrored],
     )
 
 
@@ -963,13 +970,15 @@ def test_all_controls_are_large_enough_for_a_finger(game, serve, open_page):
     fits_on_a_phone(page)
 
 
+CUT = """(all) => all
+  .filter((each) => each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight)
+  .map((each) => each.outerHTML.slice(0, 120))"""
+
+
 def test_what_was_measured_of_a_player_is_never_cut_off(serve, open_page):
     for width in (390, 1024, 1440):
         page = open_page(serve("go") + "/#first=level:7&second=you", viewport={"width": width, "height": 900})
         page.wait_for_selector(".strength:not(:empty)")
-        cut = page.eval_on_selector_all(
-            ".strength, .player select",
-            "all => all.filter((each) => each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight).map((each) => each.outerHTML.slice(0, 90))",
-        )
+        cut = page.eval_on_selector_all(".strength, .player select", CUT)
         assert cut == []
         page.close()
