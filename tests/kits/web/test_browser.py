@@ -874,6 +874,15 @@ def test_planes_are_pictures_as_the_board_is_drawn(game, moves, plane, piece, mi
     )
 
 
+def test_planes_of_one_number_are_one_picture(serve, open_page):
+    page = open_page(serve("backgammon") + "/#first=you&second=you&moves=3-1")
+    page.locator("summary", has_text="What the network sees").click()
+    page.wait_for_selector(".planes canvas")
+    numbers = load_game("backgammon").start.observation_shape[0]
+    assert f"the {numbers} numbers of observe()" in page.get_by_role("region", name="Network").inner_text()
+    assert page.locator(".planes canvas").count() == 1
+
+
 def test_what_has_no_place_on_the_board_is_told_in_words(serve, open_page):
     page = open_page(serve("hex(size=4)") + "/#first=you&second=you&moves=b3")
     page.get_by_role("button", name="Start", exact=True).click()
@@ -979,6 +988,6 @@ def test_what_was_measured_of_a_player_is_never_cut_off(serve, open_page):
     for width in (390, 1024, 1440):
         page = open_page(serve("go") + "/#first=level:7&second=you", viewport={"width": width, "height": 900})
         page.wait_for_selector(".strength:not(:empty)")
-        cut = page.eval_on_selector_all(".strength, .player select", CUT)
+        cut = page.eval_on_selector_all(".strength", CUT)
         assert cut == []
         page.close()

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useRef, useState } from "/static/html.js";
 import { get } from "/static/api.js";
-import { sideName } from "/static/status.js";
+import { capital, sideName } from "/static/status.js";
 
 export function NetworkView({ asked, position, ready, why }) {
   const [open, setOpen] = useState(false), [found, setFound] = useState(null), [error, setError] = useState("");
@@ -45,9 +45,21 @@ function Seen({ found, hasBoard, named }) {
     <p>The moves that it prefers: ${policy.slice(0, 12).filter(([, share], i) => !i || share >= 0.005).map(([name, share]) => `${name} ${percent(share)}`).join(", ")}.</p>
     ${board ? html`<p>The final board that it expects, blue for ${mover} and orange for ${named(1 - toPlay)}:</p>
       <div class="planes">${board.map((plane, i) => html`<${Expected} ...${{ plane, places, named, toPlay }} number=${board.length > 1 ? i : null} />`)}</div>` : null}
-    <p>Its input, one picture for each plane of observe(), seen by ${mover}. A dark square is a 0.${hasBoard && !places
-      ? " None of the planes shows the pieces, so these pictures may be turned: the first row is at the top." : ""}</p>
-    <div class="planes">${planes.map((plane, i) => html`<${Plane} plane=${plane} places=${places} number=${i} />`)}</div>`;
+    <${Input} planes=${planes} places=${places} hasBoard=${hasBoard} mover=${mover} />`;
+}
+
+const IN_A_ROW = 24;  // numbers of an input that is no board
+
+function Input({ planes, places, hasBoard, mover }) {
+  const numbers = planes.flat(2);
+  if (numbers.length === planes.length) {
+    const rows = Array.from({ length: Math.ceil(numbers.length / IN_A_ROW) }, (_, i) => numbers.slice(IN_A_ROW * i, IN_A_ROW * (i + 1)));
+    return html`<p>Its input, the ${numbers.length} numbers of observe(), seen by ${mover}: ${IN_A_ROW} in a row, the first at the upper left. A dark square is a 0.</p>
+      <div class="planes"><${Plane} plane=${rows} name="all numbers" /></div>`;
+  }
+  const unknown = hasBoard && !places ? " None of the planes shows the pieces, so these pictures may be turned: the first row is at the top." : "";
+  return html`<p>Its input, one picture for each plane of observe(), seen by ${mover}. A dark square is a 0.${unknown}</p>
+    <div class="planes">${planes.map((plane, i) => html`<${Plane} plane=${plane} places=${places} name=${`plane ${i}`} />`)}</div>`;
 }
 
 const WIDE = 10;  // pixels of a number in a picture
@@ -57,7 +69,8 @@ const WIDE = 10;  // pixels of a number in a picture
 function pixelsOf(plane, places) {
   if (!places) return plane.map((row, y) => row.map((_, x) => (row.length === 1 ? [WIDE * y, 0] : [WIDE * x, WIDE * y])));
   const xs = places.flat().map(([x]) => x), ys = places.flat().map(([, y]) => y), left = Math.min(...xs), top = Math.min(...ys);
-  const [[x0, y0], [x1, y1]] = [...places[0], ...places.at(-1)], apart = Math.hypot(x1 - x0, y1 - y0) || 1;  // two neighbours
+  const [first, next = first] = [...places[0], ...(places[1] ?? [])];  // two neighbours
+  const apart = Math.hypot(next[0] - first[0], next[1] - first[1]) || 1;
   return places.map((row) => row.map(([x, y]) => [(WIDE * (x - left)) / apart, (WIDE * (y - top)) / apart]));
 }
 
@@ -87,10 +100,10 @@ function Expected({ plane, places, named, toPlay, number }) {
   return html`<${Picture} plane=${plane} places=${places} colour=${mixed} caption=${words} label=${`Expected final board, ${words}`} />`;
 }
 
-function Plane({ plane, places, number }) {
+function Plane({ plane, places, name }) {
   const flat = plane.flat(), low = Math.min(0, ...flat), high = Math.max(1, ...flat), set = flat.filter((value) => value !== 0).length;
   const grey = (value) => Array(3).fill((255 * (value - low)) / (high - low));
   const words = set ? `largest value ${Number(Math.max(...flat).toPrecision(3))}` : "all values are 0";
-  return html`<${Picture} plane=${plane} places=${places} colour=${grey} caption=${`plane ${number}, ${words}`}
-    label=${`Plane ${number}: ${set} of ${flat.length} numbers are not 0`} />`;
+  return html`<${Picture} plane=${plane} places=${places} colour=${grey} caption=${`${name}, ${words}`}
+    label=${`${capital(name)}: ${set} of ${flat.length} numbers are not 0`} />`;
 }
