@@ -883,6 +883,22 @@ def test_planes_of_one_number_are_one_picture(serve, open_page):
     assert page.locator(".planes canvas").count() == 1
 
 
+SHARES = """async () => {
+  const { drawingOf } = await import("/static/analysis.js");
+  const legal = [["e7-e8=Q", [[1, 2], [1, 1]]], ["e7-e8=N", [[1, 2], [1, 1]]], ["a2-a3", [[0, 7], [0, 6]]]];
+  const found = [["e7-e8=Q", 0.5], ["a2-a3", 0.3], ["e7-e8=N", 0.2]];
+  const moveInfos = found.map(([move, policy]) => ({ move, policy, visits: 0 }));
+  const position = { legal: legal.map(([name, spots]) => ({ name, spots })) };
+  const { shares } = drawingOf(position, { mode: "policy", found: { moveInfos } });
+  return shares.map(({ spots, label }) => [spots[1], label]);
+}"""
+
+
+def test_moves_of_the_same_clicks_are_one_arrow_with_their_common_share(serve, open_page):
+    page = open_page(serve("tic-tac-toe"))
+    assert page.evaluate(SHARES) == [[[1, 1], 70], [[0, 6], 30]]
+
+
 def test_what_has_no_place_on_the_board_is_told_in_words(serve, open_page):
     page = open_page(serve("hex(size=4)") + "/#first=you&second=you&moves=b3")
     page.get_by_role("button", name="Start", exact=True).click()
