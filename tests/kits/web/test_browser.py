@@ -981,7 +981,7 @@ def test_on_a_phone_the_board_stays_in_view_while_a_review_is_read(serve, open_p
     assert board.bounding_box() == in_play
 
 
-@pytest.mark.parametrize("game", ["connect-four", "go", "backgammon"])
+@pytest.mark.parametrize("game", ["connect-four", "go", "backgammon", "breakthrough"])
 def test_all_controls_are_large_enough_for_a_finger(game, serve, open_page):
     page = open_page(serve(game) + "/#first=you&second=you", **PHONE)
     page.wait_for_selector("svg.board")
@@ -993,6 +993,7 @@ def test_all_controls_are_large_enough_for_a_finger(game, serve, open_page):
     page.get_by_role("button", name="Start", exact=True).click()
     page.wait_for_selector("td.line button")
     fits_on_a_phone(page)
+    assert page.eval_on_selector(".scroll", "(each) => each.scrollWidth <= each.clientWidth")  # no column is cut off
 
 
 CUT = """(all) => all
