@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.web import browser, serving
+from plyzero.rules.board import Board, Cell, Label, grid
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import board_of
@@ -33,6 +34,43 @@ BOARDS = {
     "dots": ("dots_and_boxes:DotsAndBoxes", 8),
 }
 """Style of a board -> a game that has it, and the ply of a random game that is shown."""
+
+FIGURES = grid(
+    [[5, 0, 4, 6], [3, 0, 0, 3], [1, 0, 1, 0], [4, 2, 0, 5]],
+    pieces=("", "0:♟", "0:♜", "1:♟", "1:♞", "0:K", "1:12"),
+    style="checks",
+    rows_up=True,
+)
+
+
+def walls() -> Board:
+    """Return a board with walls of both players and of nobody between its squares."""
+    apart = 1.3  # squares that are 1 wide, with room for walls between them
+    cells, labels = [], []
+    pieces = {"b1": "0", "b3": "1", "a1h": "#", "b1h": "#", "a2v": "0", "b3v": "1"}
+    for column, letter in enumerate("abc"):
+        labels.append(Label(apart * column, apart * 2 + 0.8, letter))
+        for row in range(3):
+            x, y, name = apart * column, apart * (2 - row), f"{letter}{row + 1}"
+            cells.append(Cell(name, x, y, pieces.get(name, "")))
+            if row < 2:
+                cells.append(Cell(f"{name}h", x, y - apart / 2, pieces.get(f"{name}h", ""), "bar-h"))
+            if column < 2:
+                cells.append(Cell(f"{name}v", x + apart / 2, y, pieces.get(f"{name}v", ""), "bar-v"))
+    return Board(tuple(cells), labels=tuple(labels))
+
+
+def cards() -> Board:
+    """Return a board with a card of each player, a button, dice and a text beside the squares."""
+    squares = grid([[0, 1, 0], [0, 0, 0], [0, 2, 0]], rows_up=True)
+    beside = [
+        Cell("crane", 4.2, -0.1, "1:crane", "card"),
+        Cell("pass", 4.2, 1, "pass", "card"),
+        Cell("tiger", 4.2, 2.1, "0:tiger", "card"),
+    ]
+    texts = Label(4.2, 3.1, "⚅ ⚂"), Label(1, 3.8, "round 4")
+    return Board((*squares.cells, *beside), labels=(*squares.labels, *texts))
+
 
 GAME, RUN = "connect-four", "runs/c4"
 MOVES = "4 4 4 4 3 2 5"
@@ -71,7 +109,14 @@ def _draw_boards() -> None:
         board = board_of(position)
         assert board is not None
         assert board.style == style
-        (PICTURES / f"{style}.svg").write_text(render_svg(board, title=f"a position of {name}") + "\n")
+        _write(style, board, f"a position of {name}")
+    _write("figures", FIGURES, "figures, letters and numbers of both players")
+    _write("walls", walls(), "walls of both players and of nobody")
+    _write("cards", cards(), "cards, a button, dice and a text")
+
+
+def _write(name: str, board: Board, title: str) -> None:
+    (PICTURES / f"{name}.svg").write_text(render_svg(board, title=title) + "\n")
 
 
 def _show_dashboard(page: Any, address: str) -> None:

@@ -88,6 +88,10 @@ class DotsAndBoxes(Game, version=1):
             for planes, cells in turns_and_mirrors(self.observation_shape)
         )
 
+    def scoreboard(self) -> tuple[str, str]:
+        """Return the number of boxes of each player."""
+        return f"{self.board.count(1)} boxes", f"{self.board.count(2)} boxes"
+
     def render(self) -> Board:
         board = np.frombuffer(self.board, np.uint8).reshape(self.width, self.width)
         return grid(board, pieces=("", "0", "1", "#"), style="dots")

@@ -19,6 +19,10 @@ THROWS = np.array([(a, b) for a in range(6, 0, -1) for b in range(a - 1, 0, -1)]
 
 DOUBLES = 15
 
+# The rows of the board that people see.
+UPPER, LOWER, ROWS = 0, 10, 5
+DICE = str.maketrans("123456", "⚀⚁⚂⚃⚄⚅")
+
 # The observation of a place: at least one, two, three checkers, then in binary how many more.
 STEPS, BITS = 3, 4
 SEEN = STEPS + BITS
@@ -130,32 +134,53 @@ class Backgammon(CompiledGame, version=1):
             planes[first : first + int(s["dice"][number]), 0, 0] = 1
 
     def render(self) -> Board:
-        """Return the board with five places a point. Points have the numbers of the player to move."""
-        s, dice = self.record, self.dice_to_play()
-        cells, labels = [], [Label(6, 5, dice.translate(str.maketrans("123456", "⚀⚁⚂⚃⚄⚅")))]
+        """Return the board: five places a point and on each half of the bar, trays for checkers borne off.
+
+        Points have the numbers of the player to move.
+        """
+        checkers, dice = self.record["checkers"], self.dice_to_play()
+        cells, labels = [], [Label(9.5, 5, dice.translate(DICE))]
         for point in range(1, BAR):  # in the numbers of player 0
             x = (12 - point if point < 13 else point - 13) + (point < 7 or point > 18)
-            edge, inwards = (10, -1) if point < 13 else (0, 1)
-            counts = int(s["checkers"][0, point]), int(s["checkers"][1, BAR - point])
-            owner, count = (0, counts[0]) if counts[0] else (1, counts[1])
+            is_lower = point < 13
+            owner = 0 if checkers[0, point] else 1
+            count = int(checkers[0, point] or checkers[1, BAR - point])
             name = str(point if self.to_play == 0 else BAR - point)
-            labels.append(Label(x, edge - inwards, name))
-            for row in range(5):
-                piece = str(owner) if count > row else ""
-                if row == 4 and count > 5:
-                    piece = f"{owner}:{count}"
-                spike = "spike-up" if inwards < 0 else "spike-down"
-                shape = "free" if row else spike
-                cells.append(Cell(name, x, edge + inwards * row, piece, shape))
-        for player, y in ((0, 8), (1, 2)):
-            for name, place, x in (("bar", BAR, 6), ("off", OFF, 13)):
-                count = int(s["checkers"][player, place])
-                piece = str(player) if count else ""
-                if count > 1:
-                    piece = f"{player}:{count}"
-                cells.append(Cell(name, x, y, piece))
-        labels.append(Label(13, 5, "off"))
+            labels.append(Label(x, LOWER + 1 if is_lower else UPPER - 1, name))
+            cells += stack(name, x, is_lower, owner, count, "spike")
+        for player, is_lower in ((0, True), (1, False)):  # their homes
+            side = "" if player == self.to_play else "other-"
+            cells += stack(f"{side}bar", 6, not is_lower, player, int(checkers[player, BAR]), "rail")
+            count, shape = int(checkers[player, OFF]), "tray-up" if is_lower else "tray-down"
+            piece = f"{player}:{count}" if count else ""
+            cells.append(Cell(f"{side}off", 13.2, LOWER if is_lower else UPPER, piece, shape))
         return Board(tuple(cells), labels=tuple(labels))
+
+    def scoreboard(self) -> tuple[str, str]:
+        """Return the pips that the checkers of each player have to go, and how many are on the bar or off."""
+        first, second = (self._standing_of(player) for player in (0, 1))
+        return first, second
+
+    def _standing_of(self, player: int) -> str:
+        checkers = self.record["checkers"][player]
+        parts = [f"{int(checkers @ np.arange(len(checkers)))} pips"]
+        parts += [f"{checkers[place]} {name}" for place, name in ((BAR, "on the bar"), (OFF, "off")) if checkers[place]]
+        return ", ".join(parts)
+
+    def why_illegal(self, action: int) -> str:
+        place, number = action // 6 + 1, action % 6 + 1
+        own, other = (self.record["checkers"][player] for player in (self.to_play, 1 - self.to_play))
+        if own[BAR] and place != BAR:
+            return "A checker on the bar has to enter first."
+        if not own[place]:
+            return f"No checker of yours is on {'the bar' if place == BAR else place}."
+        if not self.record["dice"][number]:
+            return ""
+        if place > number and other[BAR - (place - number)] > 1:
+            return f"{place - number} is blocked by two or more checkers."
+        if place <= number and own[HOME + 1 :].any():
+            return "Checkers are borne off only when all are at home."
+        return "It would not leave both dice to be played, or not the larger one."
 
     def dice_to_play(self) -> str:
         """Return the numbers that are still to be played, "" before the dice are thrown."""
@@ -175,6 +200,18 @@ class Backgammon(CompiledGame, version=1):
         bar, off = (f"x {s['checkers'][0, place]}, o {s['checkers'][1, place]}" for place in (BAR, OFF))
         lines.append(f"{turn}; bar: {bar}; off: {off}")
         return "\n".join(lines)
+
+
+def stack(name: str, x: float, is_lower: bool, owner: int, count: int, shape: str) -> list[Cell]:
+    """Return the five places of a point, or of half of the bar, with its checkers; the last one has their number."""
+    edge, inwards, direction = (LOWER, -1, "up") if is_lower else (UPPER, 1, "down")
+    places = []
+    for row in range(ROWS):
+        piece = str(owner) if row < count else ""
+        if row == ROWS - 1 and count > ROWS:
+            piece = f"{owner}:{count}"
+        places.append(Cell(name, x, edge + inwards * row, piece, "free" if row else f"{shape}-{direction}"))
+    return places
 
 
 def cell(count: int, row: int) -> str:

@@ -86,6 +86,13 @@ class Breakthrough(CompiledGame, version=1):
         mirrored = np.arange(self.num_actions).reshape(-1, steps)[:, ::-1]
         return (mirror_columns(self.observation_shape, mirrored.ravel().tolist()),)
 
+    def why_illegal(self, action: int) -> str:
+        source, target = self.action_name(action).split("-")
+        board = self.render()
+        if board.landing(source).piece != str(self.to_play):
+            return f"No pawn of yours is on {source}."
+        return f"{source} to {target} is no move: a pawn steps one row ahead, and captures only diagonally."
+
     def render(self) -> Board:
         return grid(self.record["board"], rows_up=True, style="checks")
 

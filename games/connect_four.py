@@ -61,6 +61,9 @@ class ConnectFour(CompiledGame, version=1):
         """Return the left-right reflection."""
         return (mirror_columns(self.observation_shape, range(self.num_actions - 1, -1, -1)),)
 
+    def why_illegal(self, action: int) -> str:
+        return f"Column {self.action_name(action)} is full."
+
     def render(self) -> Board:
         files = "".join(self.action_names)
         return grid(self.record["board"], rows_up=True, files=files, by_column=True, style="holes")

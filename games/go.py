@@ -141,6 +141,20 @@ class Go(CompiledGame, version=1):
         lead = (area == 1).astype(np.float32) - (area == 2)
         return (lead if self.to_play == 0 else -lead)[np.newaxis]
 
+    def scoreboard(self) -> tuple[str, str]:
+        """Return the number of stones that each player has captured, and the komi."""
+        hashes = self.record["hashes"][: int(self.record["plies"]) + 1]
+        has_placed = hashes[1:] != hashes[:-1]  # and not passed
+        board = self.record["board"]
+        lost = [int(has_placed[player::2].sum() - (board == player + 1).sum()) for player in (0, 1)]
+        return f"{max(0, lost[1])} captured", f"{max(0, lost[0])} captured, komi {self.record['half_komi'] / 2:g}"
+
+    def why_illegal(self, action: int) -> str:
+        size = int(self.record["size"])
+        if action == size * size or self.inner(self.record["board"])[divmod(action, size)] != EMPTY:
+            return ""
+        return "A stone there would be without a liberty, or repeat an earlier board."
+
     def inner(self, points: Record) -> Record:
         """Return a view of a field of all points, `[size, size]`, without the border."""
         width = int(self.record["size"]) + 2

@@ -89,6 +89,18 @@ class Othello(CompiledGame, version=1):
         own, other = CompiledGame.observe(self)
         return (own - other)[np.newaxis]
 
+    def scoreboard(self) -> tuple[str, str]:
+        """Return the number of discs of each player."""
+        own, other = CompiledGame.observe(self).sum(axis=(1, 2), dtype=int)
+        first, second = (own, other) if self.to_play == 0 else (other, own)
+        return f"{first} discs", f"{second} discs"
+
+    def why_illegal(self, action: int) -> str:
+        discs = CompiledGame.observe(self).any(axis=0).ravel()
+        if action == len(discs) or discs[action]:
+            return ""
+        return f"A disc on {self.action_name(action)} would turn none over."
+
     def render(self) -> Board:
         own, other = CompiledGame.observe(self).astype(np.int8)
         first, second = (own, other) if self.to_play == 0 else (other, own)

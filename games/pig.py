@@ -2,10 +2,14 @@
 
 import numpy as np
 
+from plyzero.rules.board import Board, Cell, Label
 from plyzero.rules.compiled_game import CompiledGame, Record
 from plyzero.rules.game import ONGOING
 
 HOLD, ROLL = 0, 1
+
+STEPS = 20
+"""Number of steps to the goal on the board that people see."""
 
 
 class Pig(CompiledGame, version=1):
@@ -60,6 +64,34 @@ class Pig(CompiledGame, version=1):
         planes[: s["scores"][s["to_play"]], 0, 0] = 1
         planes[goal : goal + s["scores"][1 - s["to_play"]], 0, 0] = 1
         planes[2 * goal : 2 * goal + s["turn"], 0, 0] = 1
+
+    def render(self) -> Board:
+        """Return a track for each player, with a stone at the score and one at what it would be after a hold."""
+        s = self.record
+        cells, labels = [], []
+        for player in (0, 1):
+            score = int(s["scores"][player])
+            turn = int(s["turn"]) if player == s["to_play"] else 0
+            pieces = {self._step(score + turn): f"{player}:+{turn}", self._step(score): f"{player}:{score}"}
+            for step in range(STEPS + 1):
+                y = 3 * (1 - player)  # player 0 below, as on other boards
+                cells.append(Cell(f"{player + 1}-{step}", step, y, pieces.get(step, "")))
+                if step % 5 == 0:
+                    labels.append(Label(step, y - 1, str(step * int(s["goal"]) // STEPS)))
+        for name, x in (("roll", STEPS / 2 - 1.5), ("hold", STEPS / 2 + 1.5)):
+            cells.append(Cell(name, x, 5, name, "card"))
+        return Board(tuple(cells), labels=tuple(labels))
+
+    def _step(self, points: int) -> int:
+        return min(STEPS, points * STEPS // int(self.record["goal"]))
+
+    def scoreboard(self) -> tuple[str, str]:
+        """Return the scores, and the sum of this turn."""
+        s = self.record
+        texts = [f"{score} of {s['goal']}" for score in s["scores"]]
+        if s["turn"]:
+            texts[s["to_play"]] += f", {s['turn']} in this turn"
+        return texts[0], texts[1]
 
     def __str__(self) -> str:
         s = self.record

@@ -1,6 +1,6 @@
 """Whether reviews are right: beside exact values, beside another network, beside each other, and beside the result.
 
-python -m benchmarks.reviews connect-four othello luck
+python -m benchmarks.reviews connect-four othello luck-pig
 python -m benchmarks.reviews quoridor  # with the directory of quoridor.py, a class Quoridor, in PYTHONPATH
 
 `pip install bitbully bitbully-databases` for connect-four, `pip install gnubg-nn` for gnubg. The cases that
@@ -43,7 +43,7 @@ ROWS: Final[dict[str, tuple[int, Callable[[int, int], None]]]] = {
     "connect-four-1024": (100, _exact("connect-four", 1024)),
     "othello": (100, _exact("othello(size=6)", 256)),
     "othello-1024": (100, _exact("othello(size=6)", 1024)),
-    "quoridor": (2, lambda games, seed: rows.blunders_row(load_game("quoridor:Quoridor"), games, 256, 1024, seed)),
+    "quoridor": (6, lambda games, seed: rows.mistakes_row(load_game("quoridor:Quoridor"), games, 256, 1024, seed)),
     "gnubg": (20, lambda games, seed: rows.gnubg_row(load_game("backgammon"), games, 256, seed)),
     "luck-backgammon": (200, _luck("backgammon")),
     "luck-pig": (200, _luck("pig")),

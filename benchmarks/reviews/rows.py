@@ -117,32 +117,30 @@ def coverage_row(game: GameSpec, games: int, simulations: int, other: int, seed:
         print(f"  mean loss {lost.mean():.3f}, by the longer search {after.mean():.3f}")
 
 
-def blunders_row(game: GameSpec, games: int, simulations: int, other: int, seed: int, bad: int = 11) -> None:
-    """Print whether two numbers of simulations of pure MCTS call the same turns of a bad player blunders."""
+def mistakes_row(game: GameSpec, games: int, simulations: int, other: int, seed: int, bad: int = 11) -> None:
+    """Print whether two numbers of simulations of pure MCTS call the same turns of a bad player mistakes."""
     reviewer = Reviewer(game, rollouts=1)
-    differ = opposed = both = 0
+    both = open_to_one = opposed = 0
     for number in range(games):
         record = _bad_game(game, reviewer.valuer.bot, bad, (seed, number))
         few, many = (reviewer.review(record, each) for each in (simulations, other))
         print(f"accuracy {[few.accuracy(0), many.accuracy(0)]}", file=sys.stderr)
         for one, two in zip(few.turns, many.turns, strict=True):
-            if "blunder" not in (one.kind, two.kind):
+            named = [each for each in (one, two) if each.kind in ("mistake", "blunder")]
+            if not named:
                 continue
-            both += one.kind == two.kind
-            if one.kind != two.kind:
-                is_open = not (one.is_clear and two.is_clear)
-                apart = abs(one.lost - two.lost) > one.margin + two.margin
-                differ += not is_open
-                opposed += apart
+            apart = abs(one.lost - two.lost) > one.margin + two.margin
+            both += len(named) == 2
+            open_to_one += len(named) == 1 and not apart
+            opposed += apart
             text = " / ".join(f"{each.kind} {each.lost:.3f} +- {each.margin:.3f}" for each in (one, two))
             print(f"game {number} ply {one.turn.ply} by {one.turn.by}: {text}", file=sys.stderr)
         progress(number + 1, games)
     print(
         f"{game.name}, pure MCTS, {simulations} against {other} simulations, {games} games, {bad} bad moves of player 0"
     )
-    print(
-        f"  blunders of both: {both}; of one, and clear but no blunder by the other: {differ}; margins apart: {opposed}"
-    )
+    print(f"  mistakes or blunders of both: {both}; of one, within the margins of the other: {open_to_one}")
+    print(f"  losses apart by more than both margins: {opposed}")
 
 
 class Bad:

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 
 from plyzero.check.wording import advice_against_long_games, differences, listed, name_of, names_of
-from plyzero.rules.board import Board
+from plyzero.rules.board import Board, find_board_fault
 from plyzero.rules.chance import (
     ENDLESS_ROLLS,
     chances_of,
@@ -413,18 +413,14 @@ def without_key(answers: Answers) -> Answers:
 
 @register(POSITION_LAWS)
 def boards_in_form(trace: GameTrace) -> None:
-    """The cells of render() have names without spaces and finite places, and the same places in every position."""
+    """The cells of render() have names without spaces and places of their own, the same ones in every position."""
     board, first = trace.drawn[-1].get("render()"), trace.drawn[0]["render()"]
     if not trace.drawn[-1] or (board is None and first is None):
         return
     if not isinstance(board, Board) or not isinstance(first, Board):
         raise LawBrokenError(f"render() is a {type(board).__name__}, expected a Board in every position")
-    expect(bool(board.cells), "render() has no cells, expected None or a Board with cells")
-    for cell in board.cells:
-        if not (isinstance(cell.name, str) and cell.name.split() == [cell.name] and isinstance(cell.piece, str)):
-            raise LawBrokenError(f"render() has {cell}, expected a word as name, and text as piece")
-        if not (math.isfinite(cell.x) and math.isfinite(cell.y)):
-            raise LawBrokenError(f"render() has {cell}, expected a finite place")
+    fault = find_board_fault(board)
+    expect(not fault, fault)
     expect(
         [cell[1:3] for cell in board.cells] == [cell[1:3] for cell in first.cells],
         "render() has other cells than in the initial position: places stay, and pieces change",

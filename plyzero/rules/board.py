@@ -11,9 +11,10 @@ A game without `render` has the board that `read_text` finds in its text, if the
 
 from __future__ import annotations
 
+import math
 import re
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -28,17 +29,44 @@ PIECES: Final = ("", "0", "1")
 HEX_ROW: Final = 3**0.5 / 2
 """The distance of two rows of hexagons whose centres are 1 apart."""
 
+FILLS: Final = {
+    "black": "#222222",
+    "white": "#fafafa",
+    "red": "#c92a2a",
+    "yellow": "#f2c230",
+    "blue": "#1f5fae",
+    "green": "#2b7a3d",
+    "orange": "#e8832a",
+    "brown": "#6b4226",
+    "grey": "#8a8f98",
+}
+"""The colours that players can have: name -> its colour in pictures."""
+
+MAX_CELLS: Final = 999
+"""Largest number of cells of a board that is drawn."""
+
+TEXT_STYLE: Final = "\ufe0e"
+"""After a symbol: it is shown as text, not as an emoji."""
+
+EMOJI: Final = 0x1F000
+"""Characters from here on have colours of their own."""
+
 
 class Cell(NamedTuple):
     """A place on a board.
 
     name:  what a click on it types; several cells may share one name, such as those of a column.
     x, y:  its centre. y grows downwards, and neighbouring squares are 1 apart.
-    piece: "" = none, "0" or "1" = a stone of that player, "0:♞" = a figure of that player, "0:K" or "0:12" = a stone of
-           that player with a text; any other text is shown as it is: a single letter white if w or a capital but B,
-           else black.
-    shape: "square", "hex", "point" where lines cross, "bar-h" and "bar-v" for edges, "dot", or "free" without a frame;
-           "spike-up" and "spike-down" begin a point of backgammon, five cells long.
+    piece: "" = none, "0" or "1" = a stone of that player, "0:♞" = a figure of that player (one symbol), "0:K", "0:12"
+           or "0:🐰" = a stone of that player with a text on it. Any other text is nobody's; a single letter is white
+           if it is w or a capital but B, else black.
+    shape: "square", "hex", "point" where lines cross, "dot", or "free" without a frame.
+           "bar-h" and "bar-v" are edges, for walls, roads and fences: a piece "0" or "1" is a wall of that player, any
+           other one is nobody's.
+           "card" is wide, for cards and for moves that need no place, such as a pass: "0:tiger" is a card of player 0,
+           "pass" one of nobody.
+           "spike-up" and "spike-down" begin a point of backgammon, five cells long, and "rail-up" and "rail-down" a
+           piece of its bar; in "tray-up" and "tray-down" lie stones that have left the board, "0:12" = twelve of them.
     """
 
     name: str
@@ -47,9 +75,29 @@ class Cell(NamedTuple):
     piece: str = ""
     shape: str = "square"
 
+    @property
+    def is_edge(self) -> bool:
+        """Whether the cell is an edge between others."""
+        return self.shape in ("bar-h", "bar-v")
+
+    def owned(self) -> tuple[int | None, str]:
+        """Return the player whose piece this is, None if it is nobody's, and the text of the piece."""
+        player, colon, text = self.piece.partition(":")
+        if player in ("0", "1") and (colon or not text):
+            return int(player), text
+        return None, self.piece
+
+    def has_figure(self) -> bool:
+        """Return whether the piece is one symbol of a player, or a single letter that is nobody's, without a stone."""
+        player, text = self.owned()
+        text = text.removesuffix(TEXT_STYLE)
+        if len(text) != 1 or self.is_edge:
+            return False
+        return text.isalpha() if player is None else not text.isalnum() and ord(text) < EMOJI
+
 
 class Label(NamedTuple):
-    """A text beside the board, with its centre."""
+    """A text beside the board or on it, with its centre: a coordinate, a number of cards, or dice such as "⚅ ⚂"."""
 
     x: float
     y: float
@@ -67,23 +115,32 @@ class Edge(NamedTuple):
 class Board:
     """A position as people see it.
 
-    cells: in an order that is the same in every position of a game.
-    style: "squares", "checks" (two colours in turn), "holes" (round, as in Connect Four), "points" (as in go), "hexes"
-           or "dots".
+    cells:   in an order that is the same in every position of a game.
+    style:   "squares", "checks" (two colours in turn), "holes" (round, as in Connect Four), "points" (as in go),
+             "hexes" or "dots".
+    colours: of the pieces of players 0 and 1, of FILLS. By default red and yellow with "holes", white and black if
+             there are figures, as in chess, otherwise black and white. Give them where figures can leave the board.
     """
 
     cells: tuple[Cell, ...]
     style: str = "squares"
     labels: tuple[Label, ...] = ()
     edges: tuple[Edge, ...] = ()
+    colours: tuple[str, str] | None = None
 
-    @property
-    def colours(self) -> tuple[str, str]:
+    @cached_property
+    def player_colours(self) -> tuple[str, str]:
         """The colours of the pieces of players 0 and 1, in words."""
-        figures = (cell.piece[2:] for cell in self.cells if cell.piece[:2] in ("0:", "1:"))
+        if self.colours:
+            return self.colours
         if self.style == "holes":
             return "red", "yellow"
-        return ("black", "white") if all(map(str.isalnum, figures)) else ("white", "black")
+        return ("white", "black") if any(map(Cell.has_figure, self.cells)) else ("black", "white")
+
+    @property
+    def names(self) -> Set[str]:
+        """The names of all cells, in small letters."""
+        return self._by_name.keys()
 
     def path(self, action_name: str) -> tuple[str, ...]:
         """Return the names of the cells that are clicked, one after the other, to play an action.
@@ -155,6 +212,28 @@ class Board:
         return max(map(len, self._by_name), default=0)
 
 
+def find_board_fault(board: object) -> str:
+    """Return why a board cannot be drawn, as a clause for an error; "" if it can."""
+    if not isinstance(board, Board):
+        return f"render() is a {type(board).__name__}, expected a Board"
+    if not board.cells:
+        return "render() has no cells, expected None or a Board with cells"
+    if len(board.cells) > MAX_CELLS:
+        return f"render() has {len(board.cells)} cells, expected at most {MAX_CELLS}"
+    if unknown := [name for name in board.colours or () if name not in FILLS]:
+        return f"render() has the colour {unknown[0]!r}, expected two of {', '.join(FILLS)}"
+    places: dict[tuple[float, float], Cell] = {}
+    for cell in board.cells:
+        if not (isinstance(cell.name, str) and cell.name.split() == [cell.name] and isinstance(cell.piece, str)):
+            return f"render() has {cell}, expected a word as name, and text as piece"
+        if not (math.isfinite(cell.x) and math.isfinite(cell.y)):
+            return f"render() has {cell}, expected a finite place"
+        other = places.setdefault((cell.x, cell.y), cell)
+        if other is not cell:
+            return f"render() has {other.name} and {cell.name} at one place, x={cell.x:g}, y={cell.y:g}"
+    return ""
+
+
 def grid(
     rows: ArrayLike,
     *,
@@ -163,6 +242,7 @@ def grid(
     files: str = string.ascii_lowercase,
     by_column: bool = False,
     style: str = "squares",
+    colours: tuple[str, str] | None = None,
 ) -> Board:
     """Return a board of squares named a1, b1, ... with the letter of the column and the number of the row.
 
@@ -171,6 +251,7 @@ def grid(
     files:     the letters of the columns.
     by_column: a click anywhere in a column types its letter alone; the lowest row is filled first.
     style:     see Board. With "dots", cells in even rows and columns are dots, and those between two dots are edges.
+    colours:   of the players' pieces, see Board.
     """
     numbers = np.asarray(rows)
     height, width = numbers.shape
@@ -184,11 +265,16 @@ def grid(
             cells.append(Cell(name, column, y, pieces[numbers[row, column]], _shape(style, row, column)))
     if by_column:
         cells.sort(key=lambda cell: -cell.y)
-    return Board(tuple(cells), style, tuple(labels))
+    return Board(tuple(cells), style, tuple(labels), colours=colours)
 
 
 def hexes(
-    rows: ArrayLike, *, pieces: Sequence[str] = PIECES, files: str = string.ascii_lowercase, edges: bool = False
+    rows: ArrayLike,
+    *,
+    pieces: Sequence[str] = PIECES,
+    files: str = string.ascii_lowercase,
+    edges: bool = False,
+    colours: tuple[str, str] | None = None,
 ) -> Board:
     """Return a board of hexagons, each row half a hexagon further right. The other arguments are those of `grid`.
 
@@ -197,7 +283,7 @@ def hexes(
     squares = grid(rows, pieces=pieces, files=files)
     cells = (Cell(cell.name, cell.x + cell.y / 2, cell.y * HEX_ROW, cell.piece, "hex") for cell in squares.cells)
     labels = (Label(x + y / 2, y * HEX_ROW, text) for x, y, text in squares.labels)
-    return Board(tuple(cells), "hexes", tuple(labels), _sides(*np.shape(rows)) if edges else ())
+    return Board(tuple(cells), "hexes", tuple(labels), _sides(*np.shape(rows)) if edges else (), colours)
 
 
 def _sides(height: int, width: int) -> tuple[Edge, ...]:
@@ -266,11 +352,13 @@ def glyph(cell: Cell, style: str) -> str:
     """Return a cell in text: its figure, x and o for stones."""
     if cell.shape == "dot":
         return "+"
-    if cell.piece and cell.shape.startswith("bar"):
-        return "-" if cell.shape == "bar-h" else "|"
-    player, _, figure = cell.piece.partition(":")
-    empty = " " if style == "dots" else "."
-    return figure or {"": empty, "0": "x", "1": "o"}.get(player, player)
+    player, text = cell.owned()
+    if player is not None:
+        return text or "xo"[player]
+    if cell.is_edge:
+        wall = "-" if cell.shape == "bar-h" else "|"
+        return wall if text else " "
+    return text or (" " if style == "dots" else ".")
 
 
 def _line(marks: list[tuple[int, str]]) -> str:

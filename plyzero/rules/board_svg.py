@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from html import escape
 from importlib.resources import files
-from itertools import starmap
+from itertools import product, starmap
 from typing import Final
 
-from plyzero.rules.board import Board, Cell, Label
+from plyzero.rules.board import FILLS, TEXT_STYLE, Board, Cell, Label
 
 UNIT: Final = 40
 """Width of a square. With units larger than 1, focus rings and text keep their size in browsers."""
@@ -22,6 +22,21 @@ PIPS: Final = ((4,), (0, 8), (0, 4, 8), (0, 2, 6, 8), (0, 2, 4, 6, 8), (0, 2, 3,
 GLYPH_WIDTH: Final = 10.0
 LINE_HEIGHT: Final = 22.0
 """Sizes in the picture of a text, whose font has the size 16 in board.css."""
+
+RADIUS: Final = UNIT * 0.4
+"""Radius of a stone."""
+
+LONG: Final = UNIT * 5.0
+"""Length of the points, the bar and the trays of backgammon, to one side."""
+
+LIGHT: Final = 120
+"""Texts and outlines are black on a colour that is lighter, from 0 to 255."""
+
+SOLID: Final = str.maketrans("♔♕♖♗♘♙☖⛀⛁♤♡♢♧○◯△▽□◇☆", "♚♛♜♝♞♟☗⛂⛃♠♥♦♣●●▲▼■◆★")
+"""Hollow symbols, whose background would be seen through them -> solid ones."""
+
+
+Places = Set[tuple[float, float]]
 
 
 def render_svg(board: Board, *, last: Collection[Cell] = (), title: str = "board", style: bool = True) -> str:
@@ -42,13 +57,18 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
     """
     places = [(cell.x, cell.y) for cell in board.cells] + [(label.x, label.y) for label in board.labels]
     places += [point for edge in board.edges for point in edge.points]
+    places += [(cell.x + side, cell.y) for cell in board.cells if cell.shape == "card" for side in (-0.7, 0.7)]
     left, top = (min(each) - 0.6 for each in zip(*places, strict=True))
     right, bottom = (max(each) + 0.6 for each in zip(*places, strict=True))
     neighbours = {(cell.x, cell.y) for cell in board.cells}
     box = [UNIT * each for each in (left, top, right - left, bottom - top)]
+    stars = _star_points(board)
     return [
-        _beginning(board.style, title, style, *box) + "".join(_draw_edges(board, *box)),
-        *("".join(_draw_cell(cell, board, cell in last, neighbours)) for cell in board.cells),
+        _beginning(board.style, title, style, *box) + "".join(_draw_ground(board, *box)),
+        *(
+            "".join(_draw_cell(cell, board, cell in last, neighbours, stars))
+            for cell in sorted(board.cells, key=_layer)
+        ),
         *(
             "".join(_draw_dice(label))
             if label.text and set(label.text) <= set(DICE + " ")
@@ -57,6 +77,11 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
         ),
         "</svg>",
     ]
+
+
+def _layer(cell: Cell) -> int:
+    """Return the order in which cells are drawn: edges above areas, and dots above edges."""
+    return 2 if cell.shape == "dot" else int(cell.is_edge)
 
 
 def with_shares(picture: str, moves: Iterable[tuple[Sequence[Cell], float]]) -> str:
@@ -108,11 +133,27 @@ def _beginning(kind: str, title: str, style: bool, *box: float) -> str:
     )
 
 
-def _draw_cell(cell: Cell, board: Board, marked: bool, places: set[tuple[float, float]]) -> Iterator[str]:
-    x, y, r = UNIT * cell.x, UNIT * cell.y, UNIT * 0.4
+def _draw_cell(cell: Cell, board: Board, marked: bool, places: Places, stars: Places) -> Iterator[str]:
     chequered = board.style == "checks" or cell.shape.startswith("spike")
     dark = " dark" if chequered and (cell.x + cell.y) % 2 else ""
     yield f'<g class="cell {cell.shape}{dark}{" last" if marked else ""}" data-cell="{escape(cell.name)}">'
+    yield from _draw_ground_of(cell)
+    if cell.shape == "point":
+        yield from _draw_lines(cell, places)
+    if (cell.x, cell.y) in stars:
+        yield f'<circle class="star" cx="{UNIT * cell.x:g}" cy="{UNIT * cell.y:g}" r="3.5"/>'
+    if board.style == "holes" and cell.shape == "square" and (not cell.piece or cell.has_figure()):
+        yield f'<circle class="hole" cx="{UNIT * cell.x:g}" cy="{UNIT * cell.y:g}" r="{RADIUS:g}"/>'
+    if cell.piece:
+        yield from _draw_piece(cell, board)
+    yield "</g>"
+
+
+def _draw_ground_of(cell: Cell) -> Iterator[str]:
+    """Yield what a cell without a piece shows."""
+    x, y = UNIT * cell.x, UNIT * cell.y
+    upwards = 1 if cell.shape.endswith("-up") else -1
+    end = y + upwards * UNIT / 2  # of a shape that is five cells long
     match cell.shape:
         case "hex":
             # the unit is the radius of the hexagon
@@ -121,37 +162,99 @@ def _draw_cell(cell: Cell, board: Board, marked: bool, places: set[tuple[float, 
             yield f'<polygon class="area" points="{" ".join(points)}"/>'
         case "dot":
             yield f'<circle class="spot" cx="{x:g}" cy="{y:g}" r="4"/>'
-        case "spike-up" | "spike-down":
-            half = UNIT / 2 if cell.shape == "spike-up" else -UNIT / 2
-            yield f'<path class="spike" d="M{x - UNIT / 2:g} {y + half:g}h{UNIT}L{x:g} {y - 8.8 * half:g}z"/>'
-            yield _rectangle("area", x, y, UNIT, UNIT)
+        case "card":
+            yield _card("area", x, y)
         case "bar-h" | "bar-v":
-            width, height = (0.84, 0.3) if cell.shape == "bar-h" else (0.3, 0.84)
-            yield _rectangle("area taken" if cell.piece else "area", x, y, UNIT * width, UNIT * height)
+            yield _rectangle("area", x, y, *_size_of_edge(cell))
+        case "spike-up" | "spike-down":
+            yield f'<path class="spike" d="M{x - UNIT / 2:g} {end:g}h{UNIT}L{x:g} {y - upwards * 4.4 * UNIT:g}z"/>'
+            yield _rectangle("area", x, y, UNIT, UNIT)
+        case "rail-up" | "rail-down" | "tray-up" | "tray-down":
+            kind = cell.shape.partition("-")[0]
+            yield _rectangle(f"{kind} area", x, end - upwards * LONG / 2, UNIT, LONG)
         case _:
             yield _rectangle("area", x, y, UNIT, UNIT)
-    if cell.shape == "point":
-        for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-            if (cell.x + dx, cell.y + dy) in places:
-                yield f'<path class="line" d="M{x:g} {y:g}l{UNIT * dx / 2:g} {UNIT * dy / 2:g}"/>'
-    if board.style == "holes" and not cell.piece:
-        yield f'<circle class="hole" cx="{x:g}" cy="{y:g}" r="{r:g}"/>'
-    player, colon, figure = cell.piece.partition(":")
-    is_stone = cell.piece in ("0", "1") or (player in ("0", "1") and figure.isalnum())
-    if is_stone:
-        yield f'<circle class="stone p{player}" cx="{x:g}" cy="{y:g}" r="{r:g}"/>'
-    if (figure or (player and not is_stone)) and not cell.shape.startswith("bar"):
-        kind = f"{'mark' if is_stone else 'figure'} p{player if colon else _look(player)}"
-        yield f'<text class="{kind}" x="{x:g}" y="{y:g}">{escape(figure or player)}</text>'
-    yield "</g>"
 
 
-def _look(letter: str) -> str:
-    """Return whether a letter is drawn white, "0", or black, "1", as capitals and small letters are in chess."""
+def _draw_lines(cell: Cell, places: Places) -> Iterator[str]:
+    """Yield the lines from a crossing to its neighbours."""
+    for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        if (cell.x + dx, cell.y + dy) in places:
+            x, y = UNIT * cell.x, UNIT * cell.y
+            yield f'<path class="line" d="M{x:g} {y:g}l{UNIT * dx / 2:g} {UNIT * dy / 2:g}"/>'
+
+
+def _draw_piece(cell: Cell, board: Board) -> Iterator[str]:
+    x, y = UNIT * cell.x, UNIT * cell.y
+    player, text = cell.owned()
+    name = _colour_of_letter(text, board) if player is None else board.player_colours[player]
+    colours = f'fill="{FILLS[name]}" stroke="{_ink_on(name)}"' if name else ""
+    kind = "" if player is None else f" p{player}"
+    if cell.has_figure():
+        yield f'<text class="figure{kind}" {colours} x="{x:g}" y="{y:g}">{escape(_solid(text))}</text>'
+        return
+    if cell.shape.startswith("tray"):
+        yield from _draw_tray(cell, board)
+        return
+    if cell.is_edge:
+        shape = _rectangle(f"wall{kind or ' taken'}", x, y, *_size_of_edge(cell))
+        yield shape.replace("/>", f" {colours}/>") if name else shape
+    elif cell.shape == "card" and player is not None:
+        yield _card(f"owned{kind}", x, y).replace("/>", f" {colours}/>")
+    elif player is not None:
+        yield f'<circle class="stone{kind}" {colours} cx="{x:g}" cy="{y:g}" r="{RADIUS:g}"/>'
+    if player is None and not cell.is_edge:
+        yield f'<text class="figure" x="{x:g}" y="{y:g}">{escape(text)}</text>'
+    elif player is not None and text:
+        is_small = cell.is_edge or (len(text) > 2 and cell.shape != "card")
+        size = "small mark" if is_small else "mark"
+        yield f'<text class="{size}" fill="{_ink_on(name)}" x="{x:g}" y="{y:g}">{escape(text)}</text>'
+
+
+def _draw_tray(cell: Cell, board: Board) -> Iterator[str]:
+    """Yield the stones in a tray, which lie on their sides, and their number."""
+    player, text = cell.owned()
+    if player is None:
+        return
+    number = int(text) if text.isdigit() else 1
+    upwards = 1 if cell.shape == "tray-up" else -1
+    x, end = UNIT * cell.x, UNIT * (cell.y + upwards / 2)
+    thickness = min(LONG / 15, LONG / number)
+    name = board.player_colours[player]
+    for place in range(number):
+        y = end - upwards * (place + 0.5) * thickness
+        stone = _rectangle(f"lying stone p{player}", x, y, UNIT * 0.8, thickness - 2)
+        yield stone.replace("/>", f' fill="{FILLS[name]}" stroke="{_ink_on(name)}"/>')
+
+
+def _card(name: str, x: float, y: float) -> str:
+    return _rectangle(name, x, y, 2.4 * UNIT, UNIT).replace("/>", f' rx="{UNIT / 5:g}"/>')
+
+
+def _size_of_edge(cell: Cell) -> tuple[float, float]:
+    long, short = 0.84 * UNIT, 0.3 * UNIT
+    return (long, short) if cell.shape == "bar-h" else (short, long)
+
+
+def _colour_of_letter(letter: str, board: Board) -> str:
+    """Return the colour of a letter that is nobody's piece, "" if it has none. As in chess, capitals are player 0's."""
     if len(letter) != 1 or not letter.isalpha():
         return ""
-    is_white = letter in "Ww" or (letter.isupper() and letter != "B")
-    return "0" if is_white else "1"
+    if letter in "WwBb":
+        return "white" if letter in "Ww" else "black"
+    return board.player_colours[0 if letter.isupper() else 1]
+
+
+def _ink_on(colour: str) -> str:
+    """Return the colour of texts and outlines that is seen on the colour of a player."""
+    red, green, blue = bytes.fromhex(FILLS[colour].removeprefix("#"))
+    is_light = 0.299 * red + 0.587 * green + 0.114 * blue > LIGHT
+    return FILLS["black"] if is_light else "#ffffff"
+
+
+def _solid(symbol: str) -> str:
+    """Return a symbol as a filled shape, which can have the colour of a player, and not as an emoji."""
+    return symbol.removesuffix(TEXT_STYLE).translate(SOLID) + TEXT_STYLE
 
 
 def _draw_share(cells: Sequence[Cell], share: float) -> str:
@@ -167,13 +270,34 @@ def _draw_share(cells: Sequence[Cell], share: float) -> str:
     return f'<g class="overlay">{drawn}<text x="{x:g}" y="{y:g}">{100 * share:.0f}</text></g>'
 
 
-def _draw_edges(board: Board, left: float, top: float, width: float, height: float) -> Iterator[str]:
-    """Yield the sides of the players, on a background that shows both colours."""
-    if board.edges:
-        yield f'<rect class="ground" x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}" rx="{UNIT / 4:g}"/>'
+def _draw_ground(board: Board, left: float, top: float, width: float, height: float) -> Iterator[str]:
+    """Yield the background of boards that have one, and the sides of the players, which are seen on it."""
+    is_table = any(cell.shape.startswith("spike") for cell in board.cells)
+    if board.edges or is_table:
+        kind = "table" if is_table else "ground"
+        yield f'<rect class="{kind}" x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}" rx="{UNIT / 4:g}"/>'
+    if board.style == "points":  # one area, so that no seams are seen between the cells
+        xs, ys = [cell.x for cell in board.cells], [cell.y for cell in board.cells]
+        x, y = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
+        yield _rectangle("wood", UNIT * x, UNIT * y, UNIT * (max(xs) - min(xs) + 1), UNIT * (max(ys) - min(ys) + 1))
     for player, points in board.edges:
         line = " ".join(f"{UNIT * x:.1f},{UNIT * y:.1f}" for x, y in points)
-        yield f'<polyline class="edge p{player}" points="{line}"/>'
+        yield f'<polyline class="edge p{player}" stroke="{FILLS[board.player_colours[player]]}" points="{line}"/>'
+
+
+def _star_points(board: Board) -> Places:
+    """Return the star points of a square board of crossings with an odd number of lines, at least nine."""
+    size = round(len(board.cells) ** 0.5)
+    if board.style != "points" or size < 9 or size % 2 == 0 or size * size != len(board.cells):
+        return frozenset()
+    near = 2 if size < 13 else 3
+    left, top = min(cell.x for cell in board.cells), min(cell.y for cell in board.cells)
+    middle = size // 2
+    on_sides = size >= 17
+    lines = near, middle, size - 1 - near
+    return frozenset(
+        (left + x, top + y) for x, y in product(lines, repeat=2) if on_sides or (x == middle) == (y == middle)
+    )
 
 
 def _draw_dice(label: Label) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import string
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
@@ -14,11 +15,12 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from plyzero.rules.board import Board, read_text
+from plyzero.rules.board import Board, find_board_fault, read_text
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.chance import possible_rolls
 from plyzero.rules.notation import moves_to
 from plyzero.rules.symmetry import Symmetry
+from plyzero.rules.user_errors import with_location
 
 ONGOING: Final = -2
 """Outcome code of a game that is not over."""
@@ -212,9 +214,18 @@ class Game(ABC):
         """Return the board for people, as `grid` or `hexes` makes it; None if there is none. It is not a rule."""
         return None
 
+    def scoreboard(self) -> tuple[str, str]:
+        """Return what players 0 and 1 have so far, for people, such as ("31 points", "27 points"). It is not a rule."""
+        return "", ""
+
+    def why_illegal(self, action: int) -> str:
+        """Return why an action is illegal here, as a sentence for the person who clicked it; "" if nothing says it."""
+        return ""
+
     def __str__(self) -> str:
         """Return the position as text for people: by default what `render` shows, otherwise the observation."""
-        if (board := self.render()) is not None:
+        board, _ = rendered(self)
+        if board is not None:
             return str(board)
         if rolls := possible_rolls(self):
             return f"chance moves: {' '.join(map(self.roll_name, rolls))}"
@@ -278,14 +289,30 @@ class Game(ABC):
 
 
 def board_of(position: Game) -> Board | None:
-    """Return what `render` returns, otherwise the board that the text of `position` shows; None if it shows none."""
-    if (board := position.render()) is not None:
+    """Return what `render` returns, otherwise the board that the text of `position` shows; None if it shows none.
+
+    It is None with a warning if `render` raises an error, or returns what cannot be drawn.
+    """
+    board, fault = rendered(position)
+    if fault:
+        warnings.warn(f"no board is drawn: {fault}", stacklevel=2)
+    if board or fault:
         return board
     names: list[str] = []
     if position.num_actions <= len(string.ascii_lowercase):  # actions may be columns
         with suppress(Exception):  # a game need not name actions that are illegal
             names = [position.action_name(action) for action in range(position.num_actions)]
     return read_text(str(position), names)
+
+
+def rendered(position: Game) -> tuple[Board | None, str]:
+    """Return what `render` returns, and why it cannot be drawn, as a clause; then the board is None."""
+    try:
+        board = position.render()
+    except Exception as error:
+        return None, f"render() raises {with_location(error)}"
+    fault = "" if board is None else find_board_fault(board)
+    return (None, fault) if fault else (board, "")
 
 
 def observation_text(position: Game, other: Game | None = None) -> str:

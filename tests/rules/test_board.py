@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from plyzero.rules.board import Board, Cell, Label, grid, hexes, read_text, render_grid
+from plyzero.rules.board import FILLS, TEXT_STYLE, Board, Cell, Label, grid, hexes, read_text, render_grid
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import board_of
@@ -104,19 +104,96 @@ def test_a_picture_shows_every_cell_stone_and_label(name):
 def test_letters_of_two_players_stand_on_stones_of_their_colours():
     board = Board((Cell("a1", 0, 0, "0:K"), Cell("b1", 1, 0, "1:K"), Cell("c1", 2, 0, "0:♞"), Cell("d1", 3, 0, "?")))
     cells = [each for each in ET.fromstring(render_svg(board)) if each.get("data-cell")]
-    kinds = [[(part.get("class"), part.text) for part in cell[1:]] for cell in cells]
-    assert kinds[0] == [("stone p0", None), ("mark p0", "K")]
-    assert kinds[1] == [("stone p1", None), ("mark p1", "K")]
-    assert [kinds[2][0][0], kinds[3][0][0]] == ["figure p0", "figure p"]
-    assert board.colours == ("white", "black")
-    assert Board(board.cells[:2]).colours == ("black", "white")
+    kinds = [[(part.get("class"), part.get("fill"), part.text) for part in cell[1:]] for cell in cells]
+    white, black = FILLS["white"], FILLS["black"]
+    assert kinds[0] == [("stone p0", white, None), ("mark", black, "K")]
+    assert kinds[1] == [("stone p1", black, None), ("mark", "#ffffff", "K")]
+    assert kinds[2] == [("figure p0", white, "♞" + TEXT_STYLE)]
+    assert kinds[3] == [("figure", None, "?")]
+    assert board.player_colours == ("white", "black")
+    assert Board(board.cells[:2]).player_colours == ("black", "white")
+
+
+def test_the_pieces_of_a_player_have_one_colour_whatever_their_form():
+    pieces = [f"{player}{form}" for player in (0, 1) for form in ("", ":♘", ":♞", ":K", ":12", ":card", ":🐰")]
+    board = Board((*(Cell(f"a{i}", i, 0, piece) for i, piece in enumerate(pieces)), Cell("w", 0, 1, "0", "bar-h")))
+    fills = {"p0": set(), "p1": set()}
+    for part in ET.fromstring(render_svg(board)).iter():
+        for player in fills.keys() & set(part.get("class", "").split()):
+            fills[player].add(part.get("fill"))
+    assert fills == {"p0": {FILLS["white"]}, "p1": {FILLS["black"]}}
+
+
+def test_hollow_symbols_are_drawn_as_solid_ones():
+    board = Board((Cell("a", 0, 0, "0:♔"), Cell("b", 1, 0, "1:♚"), Cell("c", 2, 0, "0:☖")))
+    texts = [part.text for part in ET.fromstring(render_svg(board)).iter() if "figure" in part.get("class", "")]
+    assert texts == ["♚" + TEXT_STYLE, "♚" + TEXT_STYLE, "☗" + TEXT_STYLE]
+
+
+def test_the_colours_of_players_can_be_chosen():
+    board = grid([[1, 2]], colours=("blue", "orange"))
+    fills = [part.get("fill") for part in ET.fromstring(render_svg(board)).iter() if part.get("fill")]
+    assert fills == [FILLS["blue"], FILLS["orange"]]
+
+
+@pytest.mark.parametrize("style", ["squares", "checks", "holes", "points", "hexes", "dots"])
+def test_walls_of_both_players_and_of_nobody_are_drawn_above_squares(style):
+    walls = [Cell(f"w{i}", 0.5, i, piece, "bar-v") for i, piece in enumerate(("", "0", "1", "#", "0:2"))]
+    board = Board((*walls, Cell("a", 0, 0, "0"), Cell("b", 1, 0, "1")), style)
+    cells = [each for each in ET.fromstring(render_svg(board, last=walls[1:2])) if each.get("data-cell")]
+    assert [cell.get("data-cell") for cell in cells] == ["a", "b", "w0", "w1", "w2", "w3", "w4"]
+    first, second = (FILLS[name] for name in board.player_colours)
+    drawn = [[(part.get("class"), part.get("fill")) for part in cell[1:]] for cell in cells[2:]]
+    assert drawn[:4] == [[], [("wall p0", first)], [("wall p1", second)], [("wall taken", None)]]
+    assert [kind for kind, _ in drawn[4]] == ["wall p0", "small mark"]
+    assert [cell.get("data-cell") for cell in cells if "last" in cell.get("class").split()] == ["w1"]
+
+
+@pytest.mark.parametrize(("size", "stars"), [(7, 0), (8, 0), (9, 5), (13, 5), (15, 5), (19, 9)])
+def test_star_points_are_drawn_on_boards_of_go(size, stars):
+    board = grid(np.zeros((size, size), int), style="points")
+    places = {
+        (part.get("cx"), part.get("cy"))
+        for part in ET.fromstring(render_svg(board)).iter()
+        if part.get("class") == "star"
+    }
+    assert len(places) == stars
+
+
+@pytest.mark.parametrize(
+    ("board", "words"),
+    [
+        (Board(()), "no cells"),
+        ("a text", "is a str, expected a Board"),
+        (Board((Cell("", 0, 0),)), "expected a word as name"),
+        (Board((Cell("a 1", 0, 0),)), "expected a word as name"),
+        (Board((Cell("a", 0, 0), Cell("b", 0, 0))), "a and b at one place"),
+        (Board((Cell("a", float("nan"), 0),)), "a finite place"),
+        (Board(tuple(Cell(f"c{i}", i, 0) for i in range(1000))), "1000 cells, expected at most 999"),
+        (Board((Cell("a", 0, 0),), colours=("pink", "black")), "the colour 'pink'"),
+    ],
+)
+def test_a_board_that_cannot_be_drawn_is_one_warning_and_the_text_is_shown(board, words):
+    broken = toys.variant(toys.Relay, render=lambda self: board)()
+    with pytest.warns(UserWarning, match=words):
+        assert board_of(broken) is None
+    assert "observation" in str(broken)
+
+
+def test_a_render_that_raises_is_one_warning_with_the_error():
+    broken = toys.variant(toys.Relay, render=lambda self: 1 // 0)()
+    with pytest.warns(UserWarning, match=r"render\(\) raises ZeroDivisionError"):
+        assert board_of(broken) is None
+    assert "observation" in str(broken)
 
 
 def test_letters_of_two_players_in_a_text_differ_in_more_than_the_letter():
     board = read_text(" 1 w b K k X O\n   a b c d e f")
     shapes = [ET.fromstring(render_svg(Board((cell,))))[-1] for cell in board.cells]
-    kinds = [shape[1].get("class") for shape in shapes]
-    assert kinds == ["figure p0", "figure p1", "figure p0", "figure p1", "stone p0", "stone p1"]
+    kinds = [(shape[1].get("class"), shape[1].get("fill")) for shape in shapes]
+    white, black = FILLS["white"], FILLS["black"]
+    letters = [("figure", white), ("figure", black), ("figure", white), ("figure", black)]
+    assert kinds == [*letters, ("stone p0", black), ("stone p1", white)]
 
 
 def test_the_sides_of_hex_have_the_colours_of_those_who_connect_them():

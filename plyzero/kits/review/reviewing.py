@@ -41,8 +41,8 @@ class JudgedTurn:
     best:   the moves of the best turn, those played if no better one is known.
     lost:   what the turn has lost against the best one.
     margin: the uncertainty of `lost`: in 19 of 20 such turns a longer search changes it by less; 0 = it is proven.
-    kind:   "inaccuracy", "mistake" or "blunder"; None if the loss is smaller, or not clear. A blunder is one by what it
-            has lost at least, `lost - margin`; what may be less is called a mistake.
+    kind:   "inaccuracy", "mistake" or "blunder"; None if the loss is smaller, or not clear. By what it has lost at
+            least, `lost - margin`, a blunder is one too, and a mistake is at least an inaccuracy.
     points: what it has lost in points, beside the expected score, if the judge estimates points.
     line:   the best turn and what is expected to follow; () where no better turn is known.
     answer: what is expected to follow the turn that was played.
@@ -253,8 +253,12 @@ def _kind(scale: Scale, lost: float, margin: float) -> Kind | None:
     """Return the name of a turn that has lost so much."""
     if lost <= margin:
         return None
-    kind = scale.kind(lost)
-    return "mistake" if kind == "blunder" and scale.kind(lost - margin) != "blunder" else kind
+    kind, at_least = scale.kind(lost), scale.kind(lost - margin)
+    if kind == "blunder" and at_least != "blunder":
+        kind = "mistake"
+    if kind == "mistake" and at_least is None:
+        kind = "inaccuracy"
+    return kind
 
 
 def _lost(turn: Turn, verdict: Verdict) -> float:

@@ -26,6 +26,7 @@ from plyzero.kits.web.play_api import (
     parse_moves,
     search_position,
     unfinished_position,
+    why_illegal,
 )
 from plyzero.kits.web.review_api import Reviews
 from plyzero.kits.web.searches import Event, Report, Searches
@@ -91,6 +92,12 @@ class GameAnswers:
         at = number_of(request, "at")
         game, moves = await self._asked(request)
         return JSONResponse(await run_in_threadpool(describe_position, game, moves, np.random.default_rng(), at=at))
+
+    async def why(self, request: Request) -> Response:
+        """Return why no legal move begins with the clicks on `cells`."""
+        game, moves = await self._asked(request)
+        cells = request.query_params.get("cells", "").split()
+        return JSONResponse({"sentence": await run_in_threadpool(why_illegal, game, moves, cells)})
 
     async def ends(self, request: Request) -> Response:
         """Return the first moves and the kinds of ends of random games, which are played once, at the first request."""

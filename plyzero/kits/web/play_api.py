@@ -6,6 +6,7 @@ The state of a game is its list of moves, which comes with every request.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from string import ascii_letters
 from typing import Final
 
@@ -23,11 +24,11 @@ from plyzero.play.found_moves import is_hopeless, move_infos, root_info
 from plyzero.play.player import Player
 from plyzero.play.players import Bot
 from plyzero.play.session import Session
-from plyzero.rules.board import Board, Cell
+from plyzero.rules.board import FILLS, Board, Cell
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
-from plyzero.rules.game import Game, board_of
+from plyzero.rules.game import Game, board_of, rendered
 from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
 
 ANALYSIS: Final = "analysis"
@@ -93,7 +94,10 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
     svg:     the board as an SVG element whose cells carry their names, with the last turn of a player marked: all its
              moves, and the rolls between them; null if the game has no board.
     turn:    the `spots` of each move of that turn, as in `legal`.
+    fault:   why `render` cannot be drawn, "" if nothing is wrong.
     colours: the colours of the pieces of players 0 and 1, in words; null without a board.
+    fills:   the same colours as CSS names them.
+    scoreboard: what players 0 and 1 have so far, in words.
     text:    the position as text.
     toPlay:  0 or 1.
     legal:   for each legal action its `name`, the `path` of cells to click on, and the `spots` of its cells, in units
@@ -116,7 +120,10 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
         "at": here,
         "svg": None if board is None else _render(board, positions, turn),
         "turn": [_action(positions[ply], board_of(positions[ply]), session.moves[ply])["spots"] for ply in turn],
-        "colours": None if board is None else board.colours,
+        "fault": rendered(position)[1] if board is None else "",
+        "colours": None if board is None else board.player_colours,
+        "fills": None if board is None else [FILLS[name] for name in board.player_colours],
+        "scoreboard": position.scoreboard(),
         "text": str(position),
         "toPlay": int(position.to_play),
         "legal": [_action(position, board, action) for action in map(int, position.legal_actions())],
@@ -168,6 +175,34 @@ def _render(board: Board, positions: Sequence[Game], turn: Sequence[int]) -> str
 def _action(position: Game, board: Board | None, action: int) -> dict[str, object]:
     name = position.action_name(action)
     return {"name": name, "path": board.path(name) if board else (), "spots": spots_of(board, name)}
+
+
+def why_illegal(game: GameSpec, text: str, cells: Sequence[str]) -> str:
+    """Return why no legal move begins with clicks on `cells` after the moves `text`, as a sentence."""
+    position = unfinished_position(game, text)
+    board, path = board_of(position), tuple(cells)
+    meant = [action for action in range(position.num_actions) if _path(position, board, action)[: len(path)] == path]
+    for action in meant:
+        with suppress(Exception):  # rules need not know actions that are illegal
+            if sentence := position.why_illegal(action):
+                return sentence
+    if board and len(path) == 1 and not meant and path[0] in board.names:
+        return f"No move begins at {path[0]}."
+    if board and len(path) == 1 and board.landing(path[0]).piece and not _lifts_pieces(position, board):
+        return f"{path[0]} is taken."
+    return f"{' to '.join(path)} is not a legal move here."
+
+
+def _path(position: Game, board: Board | None, action: int) -> tuple[str, ...]:
+    """Return the cells that are clicked to play an action, legal or not."""
+    with suppress(Exception):  # rules need not name actions that are illegal
+        return board.path(position.action_name(action)) if board else ()
+    return ()
+
+
+def _lifts_pieces(position: Game, board: Board) -> bool:
+    """Return whether a legal move goes from cell to cell."""
+    return any(len(board.path(position.action_name(action))) > 1 for action in position.legal_actions())
 
 
 def unfinished_position(game: GameSpec, text: str) -> Game:

@@ -35,6 +35,7 @@ def game_routes(game: GameAnswers) -> list[BaseRoute]:
         Route("/api/about", game.about),
         Route("/api/ends", game.ends),
         Route("/api/position", game.position),
+        Route("/api/why", game.why),
         Route("/api/think", game.think),
         Route("/api/review", game.review_game),
         Route("/api/inspect", game.inspect_network),

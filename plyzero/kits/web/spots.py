@@ -17,9 +17,10 @@ NAMES: Final = {"point": "points", "square": "squares"}
 """What people call several cells of a shape; others are cells."""
 
 
-def spots_of(board: Board | None, name: str) -> list[tuple[float, float]]:
-    """Return the places of the cells that are clicked to play an action, in units of the picture."""
-    return [(UNIT * cell.x, UNIT * cell.y) for cell in board.clicked(name)] if board else []
+def spots_of(board: Board | None, name: str) -> list[tuple[float, float] | None]:
+    """Return the places of the cells that are clicked to play an action, in units of the picture; None for a card."""
+    cells = board.clicked(name) if board else []
+    return [None if cell.shape == "card" else (UNIT * cell.x, UNIT * cell.y) for cell in cells]
 
 
 def line_of(position: Game, names: Sequence[str]) -> list[dict[str, object]]:

@@ -25,7 +25,7 @@ from tests.helpers.cli import plyzero, refused, shown
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 MOVES = "4 4 4 4 3 2 5 6 5 6 3 3 2 1 1 1 2 2"
-RED, YELLOW, HOLE, BLUE = (ImageColor.getrgb(each) for each in ("#d62f2f", "#f2c230", "#f5f5f5", "#2f5fb3"))
+RED, YELLOW, HOLE, BLUE = (ImageColor.getrgb(each) for each in ("#c92a2a", "#f2c230", "#f5f5f5", "#2f5fb3"))
 
 
 def test_a_recorded_game_may_have_a_byte_order_mark_and_several_lines(tmp_path: Path):
@@ -200,7 +200,7 @@ def test_without_a_package_of_pictures_the_extra_is_named(
 
 
 def test_the_picture_of_a_text_keeps_its_indentation():
-    (start,) = frames_of(from_moves(load_game("pig"), ""))
+    (start,) = frames_of(from_moves(load_game("tests.helpers.dice:PlainRace"), ""))
     picture = make_picture(start._replace(position="1234\n    |"), 140)  # seven glyphs wide, the margins among them
     dark = np.asarray(Image.open(io.BytesIO(picture)).convert("L")) < 128
     assert dark[len(dark) // 2 :].nonzero()[1].mean() // 20 == 5

@@ -306,7 +306,7 @@ class Large(Relay):
     ("game", "has"),
     [
         (GameSpec("relay", Relay()), "relay has no board"),
-        ("pig", "pig has no board"),
+        ("tests.helpers.dice:PlainRace", "tests.helpers.dice:PlainRace has no board"),
         (GameSpec("large", Large()), "large has a board of size 26, and there are points on boards up to size 25 only"),
     ],
 )

@@ -824,8 +824,8 @@ def test_the_expected_final_board_is_drawn_on_the_board(serve, open_page):
     page = open_page(f"{serve('go')}/#first=you&second=you&moves={quote_plus(GO_MOVES)}")
     page.get_by_role("button", name="Start", exact=True).click()
     page.get_by_role("button", name="final board", exact=True).click()
-    page.wait_for_selector(".overlay .owned")
-    of_black, of_white = (set(map(tuple, centres(page, f".owned.{player}"))) for player in ("p0", "p1"))
+    page.wait_for_selector(".overlay .owner")
+    of_black, of_white = (set(map(tuple, centres(page, f".owner.{player}"))) for player in ("p0", "p1"))
     places = {tuple(place) for place in centres(page, ".cell .area")}
     assert of_black | of_white <= places
     upper = {(40 * column, 0) for column in range(9)}  # e9 and its row
@@ -836,7 +836,7 @@ def test_the_expected_final_board_is_drawn_on_the_board(serve, open_page):
         page.get_by_label("Analysis").inner_text(),
     )
     page.get_by_role("button", name="nothing", exact=True).click()
-    page.wait_for_function("() => !document.querySelector('.owned')")
+    page.wait_for_function("() => !document.querySelector('.owner')")
     assert violations(page) == []
 
 

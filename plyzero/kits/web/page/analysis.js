@@ -107,7 +107,7 @@ const listed = (names) => names.map((name, i) => (i === names.length - 1 ? ` and
 // What is drawn on the board, and what of it cannot be drawn.
 function Shown({ found, position, mode, onChange }) {
   const { finalBoard } = found, modes = ["policy", "visits", "line", ...(finalBoard ? [FINAL_BOARD] : []), "nothing"];
-  const elsewhere = new Set(position.legal.filter(({ spots }) => !spots.length).map(({ name }) => name)), share = shareOf(found, mode);
+  const elsewhere = new Set(position.legal.filter(({ spots }) => !spots.some(Boolean)).map(({ name }) => name)), share = shareOf(found, mode);
   const hidden = mode === "policy" || mode === "visits" ? found.moveInfos.filter((info) => elsewhere.has(info.move) && share(info) >= 0.005) : [];
   return html`<div class="row" role="group" aria-label="Show on the board">
       ${modes.map((each) => html`<button aria-pressed=${mode === each} onClick=${() => onChange({ mode: each })}>${each}</button>`)}

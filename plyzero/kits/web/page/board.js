@@ -5,8 +5,9 @@ import { draw, drawFrame } from "/static/overlay.js";
 
 const SENTENCE = /(\p{L}{2,}[,;:.]? ){2}\p{L}{2,}/u;  // three words: a line to be wrapped, and not part of a drawing
 
-// position: as /api/position answers. drawing: what draw() takes. onMove is called with the name of a move.
-export function BoardView({ position, canMove, drawing, onMove }) {
+// position: as /api/position answers. drawing: what draw() takes. onMove is called with the name of a move, onIllegal with
+// the cells clicked where no legal move begins so.
+export function BoardView({ position, canMove, drawing, onMove, onIllegal }) {
   const here = `${position.moves.join(" ")} ${position.at}`;  // the same where one position is described again
   const [pick, setPick] = useState({ here, cells: [] });
   const picked = pick.here === here ? pick.cells : [];
@@ -56,16 +57,26 @@ export function BoardView({ position, canMove, drawing, onMove }) {
   function marks() {
     const at = picked.length, further = fits.filter((move) => move.path.length > at);
     if (at || further.some((move) => move.path.length > 1)) {
-      return further.map((move) => ({ spot: move.spots[at], kind: at ? "target" : "pick" }));
+      return further.filter((move) => move.spots[at]).map((move) => ({ spot: move.spots[at], kind: at ? "target" : "pick" }));
     }
-    const empty = allCells().filter((cell) => !cell.querySelector(".stone, .figure, .taken, .spot"));
-    const few = 2 * empty.filter((cell) => cell.classList.contains("playable")).length < empty.length;
-    return few ? further.map((move) => ({ spot: move.spots[0], kind: "target" })) : [];
+    const marked = further.filter((move) => move.spots[0] && !isObvious(move.path[0]));
+    return marked.map((move) => ({ spot: move.spots[0], kind: isFull(move.path[0]) ? "pick" : "target" }));
+  }
+
+  const isFull = (name) => allCells().some((cell) => nameOf(cell) === name && cell.querySelector(".stone, .figure, .wall"));
+
+  // Whether nearly all empty cells like this one can be clicked, so that marks would only hide the board.
+  function isObvious(name) {
+    const cells = allCells(), isLike = alike(cells.find((cell) => nameOf(cell) === name));
+    const empty = cells.filter((cell) => isLike(cell) && !cell.querySelector(".stone, .figure, .wall, .spot"));
+    return empty.filter((cell) => cell.classList.contains("playable")).length >= 0.9 * empty.length;
   }
 
   // A frame around the cell below the pointer or with the focus, and a ghost of what a click on it places.
   function show({ type, target }) {
-    const picture = place.current.querySelector("svg.board"), cell = /out|leave/.test(type) ? null : target.closest("[data-cell]");
+    const picture = place.current?.querySelector("svg.board");
+    if (!picture) return;
+    const cell = /out|leave/.test(type) ? null : target.closest("[data-cell]");
     const isFramed = cell && (type === "mouseover" ? cell.classList.contains("playable") : cell.matches(":focus-visible"));
     const [move, ...others] = isFramed && !picked.length ? legal.filter((each) => begins(each, [nameOf(cell)])) : [];
     const spot = move && !others.length && move.path.length === 1 ? move.spots[0] : null;
@@ -73,10 +84,14 @@ export function BoardView({ position, canMove, drawing, onMove }) {
   }
 
   function tap(name) {
-    if (!canMove) return;
+    if (!canMove) return onIllegal([name]);
     const begun = [...picked, name];
     const possible = legal.filter((move) => begins(move, begun));
-    if (!possible.length) return setPicked(picked.length && legal.some((move) => move.path[0] === name) ? [name] : []);
+    if (!possible.length) {
+      const isOther = picked.length && legal.some((move) => move.path[0] === name);
+      setPicked(isOther && picked.at(-1) !== name ? [name] : []);
+      return isOther ? undefined : onIllegal(begun);
+    }
     if (possible.length === 1 && possible[0].path.length === begun.length) onMove(possible[0].name);
     else setPicked(begun);
   }
@@ -88,6 +103,7 @@ export function BoardView({ position, canMove, drawing, onMove }) {
     const path = [from, to].map(nameOf), possible = legal.filter((move) => begins(move, path));
     if (possible.length === 1 && possible[0].path.length === 2) onMove(possible[0].name);
     else if (possible.length) setPicked(path);
+    else if (legal.some((move) => move.path[0] === path[0])) onIllegal(path);
   }
 
   function onKeyDown(event) {
@@ -98,18 +114,20 @@ export function BoardView({ position, canMove, drawing, onMove }) {
       neighbour(place.current, cell, step)?.focus();
     } else if (cell && (event.key === "Enter" || event.key === " ")) {
       event.preventDefault();
-      tap(nameOf(cell));
+      if (legal.length === 1) onMove(legal[0].name);
+      else tap(nameOf(cell));
     } else if (event.key === "Escape") setPicked([]);
   }
 
   const choices = picked.length ? fits.filter((move) => move.path.length === picked.length) : [];
   const others = legal.filter((move) => !move.path.length);
   return html`<div class="picture">
+    ${position.fault ? html`<p class="warning">The board cannot be drawn: ${position.fault}.</p>` : null}
     ${position.svg ? html`<div ref=${place} onKeyDown=${onKeyDown} onfocusin=${show} onfocusout=${show} onMouseOver=${show}
         onMouseLeave=${show}
         onPointerDown=${({ target }) => { pressed.current = target.closest("[data-cell]"); }} onPointerUp=${onPointerUp}></div>` : html`
       <${PositionText} text=${position.text} />
-      <p class="dim">Give the game render() to click on its board.</p>`}
+      ${position.fault ? null : html`<p class="dim">Give the game render() to click on its board.</p>`}`}
     ${position.svg && (choices.length || others.length)
       ? html`<div class="row" role="group" aria-label="Further moves">
           ${[...choices, ...others].map((move) => html`<button onClick=${() => onMove(move.name)}>${move.name}</button>`)}
@@ -124,14 +142,20 @@ export function PositionText({ text }) {
     html`<div class=${SENTENCE.test(line) ? "sentence" : ""}>${line || " "}</div>`)}</pre>`;
 }
 
+// Returns whether a cell is an edge too, or none either.
+function alike(cell) {
+  const isEdge = (each) => /\bbar-/.test(each.getAttribute("class"));
+  return (other) => isEdge(other) === isEdge(cell);
+}
+
 const begins = (move, path) => path.every((cell, i) => move.path[i] === cell);
 
 function describe(cell, colours) {
   const figure = cell.querySelector(".figure, .mark"), words = figure ? ` ${figure.textContent}` : "";
-  if (cell.querySelector(".stone.p0")) return `, ${colours[0]}${words}`;
-  if (cell.querySelector(".stone.p1")) return `, ${colours[1]}${words}`;
+  if (cell.querySelector(".p0")) return `, ${colours[0]}${words}`;
+  if (cell.querySelector(".p1")) return `, ${colours[1]}${words}`;
   if (figure) return `,${words}`;
-  if (cell.querySelector(".taken")) return ", drawn";
+  if (cell.querySelector(".taken")) return ", wall";
   return cell.querySelector(".spot") ? ", dot" : ", empty";
 }
 
@@ -140,14 +164,16 @@ function centre(cell) {
   return [box.x + box.width / 2, box.y + box.height / 2];
 }
 
-// The cell next to one in a direction: the nearest of those that lie more in that direction than beside it.
+// The cell next to one in a direction: the nearest of those that lie more in that direction than beside it. What lies
+// beside it is farther, so that one walks from edge to edge, and on hexagons from row to row.
 function neighbour(place, cell, [dx, dy]) {
   const [x, y] = centre(cell);
   let nearest = null, least = Infinity;
   for (const other of place.querySelectorAll("[data-cell]")) {
     const [ox, oy] = centre(other);
     const along = (ox - x) * dx + (oy - y) * dy, beside = Math.abs((ox - x) * dy) + Math.abs((oy - y) * dx);
-    if (along > 1 && along + beside < least && beside <= along) [nearest, least] = [other, along + beside];
+    const distance = along + 1.5 * beside;
+    if (along > 1 && distance < least && beside <= along) [nearest, least] = [other, distance];
   }
   return nearest;
 }

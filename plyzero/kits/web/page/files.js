@@ -72,9 +72,9 @@ export function SetUp({ position, onStart }) {
   const lines = text.split("\n").map(rowOf), cells = lines.flatMap((row) => row?.cells ?? []);
   const left = Math.min(...lines.map((row) => row?.cells[0].at ?? Infinity));
   const put = (line, at) => setText(text.split("\n").map((each, i) => i === line ? each.slice(0, at) + piece + each.slice(at + 1) : each).join("\n"));
-  const [first, second] = position.colours ?? ["black", "white"], [problem, setProblem] = useState("");
+  const [problem, setProblem] = useState("");
   const setUp = (start) => onStart(start).then(() => setProblem(""), ({ message }) => setProblem(message));
-  const drawn = (glyph) => html`<span class=${{ x: `piece ${first}`, o: `piece ${second}` }[glyph] ?? ""}>${"xo".includes(glyph) ? "" : glyph}</span>`;
+  const drawn = (glyph) => html`<span class=${{ x: "piece p0", o: "piece p1" }[glyph] ?? ""}>${"xo".includes(glyph) ? "" : glyph}</span>`;
   return html`<details>
     <summary>Set up a position</summary>
     ${cells.length ? html`<div class="row" role="group" aria-label="Piece that a click places">

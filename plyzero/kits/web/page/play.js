@@ -112,6 +112,13 @@ function Page() {
     return () => { close(); document.removeEventListener("visibilitychange", begin); };
   }, [about?.ready, settled, position, analysis.on, analysis.simulations, game.step]);
 
+  // Say why cells that were clicked begin no legal move.
+  function explain(cells) {
+    if (over || !position) return;
+    if (!canMove) say("It is not your turn.");
+    else get("why", { ...asked, cells: cells.join(" ") }).then(({ sentence }) => say(sentence), (problem) => setError(problem.message));
+  }
+
   // A person's move: played or, where a mistake is retried, only judged.
   function choose(name) {
     if (!retry) return play(name);
@@ -132,6 +139,7 @@ function Page() {
 
   const onKey = useRef(null);
   onKey.current = (event) => {  // effects run later than the next key may come
+    if (event.key === "Enter" && canMove && position.legal.length === 1 && event.target === document.body) return choose(position.legal[0].name);
     const by = (event.target.closest("svg.board") ? KEYS_ON_BOARD : KEYS)[event.key], field = "input, select, textarea, [role=region]";
     if (!position || !by || event.ctrlKey || event.altKey || event.metaKey || event.target.closest(field)) return;
     event.preventDefault();
@@ -206,12 +214,12 @@ function Page() {
       ${about.hasRun ? html`<a href="run">The run</a>` : null}
       ${game.step ? html`<span class="dim">model of step ${game.step}</span>` : null}
     </header>
-    <main>
+    <main style=${{ "--p0": position?.fills?.[0], "--p1": position?.fills?.[1] }}>
       ${position ? html`<section class=${position.svg ? "table" : ""} aria-label="Board" aria-busy=${String(!settled)} style=${{ "--ratio": width / height }}>
         ${strip(top)}
         <${Pinned}>
           <${Evaluation} score=${score === null || top ? score : 1 - score} below=${1 - top} colours=${position.colours} />
-          <${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${choose} />
+          <${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${choose} onIllegal=${explain} />
         <//>
         ${strip(1 - top)}
       </section>` : html`<p>Loading.</p>`}

@@ -10,12 +10,13 @@ export function PlayerStrip({ about, position, side, player, badge, onChange }) 
   const colour = position.colours?.[side] ?? "", name = `${capital(SIDES[side])} player${colour && `, ${colour}`}`;
   const chosen = about.players.find(({ id }) => id === player), strength = chosen?.name.includes(chosen.strength) ? "" : chosen?.strength;
   return html`<div class=${`player ${badge ? "lit" : ""}`}>
-    ${colour ? html`<span class=${`piece ${colour}`}></span>` : null}
+    ${colour ? html`<span class=${`piece p${side}`}></span>` : null}
     <span>${capital(colour || SIDES[side])}</span>
     <select aria-label=${name} value=${player} onChange=${(event) => onChange(event.target.value)}>
       <option value="you">You</option>
       ${about.players.map(({ id, name }) => html`<option value=${id}>${capital(name.replace(/^the /, ""))}</option>`)}
     </select>
+    ${position.scoreboard?.[side] ? html`<span class="scoreboard">${position.scoreboard[side]}</span>` : null}
     <span class="dim strength">${strength ?? ""}</span>
     ${badge === "to move" ? html`<${LastRolls} position=${position} />` : null}
     ${badge ? html`<b>${badge}</b>` : null}
@@ -32,9 +33,9 @@ export function LastRolls({ position }) {
 // score: the expected score of the player below the board, whose number is `below`; null where it is not known.
 export function Evaluation({ score, below, colours }) {
   const percent = Math.round(100 * score), known = score !== null;
-  return html`<div class=${`evaluation ${known ? colours?.[1 - below] ?? "" : ""}`} role="img"
+  return html`<div class=${`evaluation ${known && colours ? `p${1 - below}` : ""}`} role="img"
       aria-label=${known ? `Expected score of ${sideName(colours, below)}: ${percent} percent` : "Nothing is known of the result"}>
-    ${known ? html`<div class=${colours?.[below] ?? "share"} style=${{ height: `${percent}%` }}></div><span>${percent}</span>` : null}
+    ${known ? html`<div class=${colours ? `p${below}` : "share"} style=${{ height: `${percent}%` }}></div><span>${percent}</span>` : null}
   </div>`;
 }
 
