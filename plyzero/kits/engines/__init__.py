@@ -5,6 +5,7 @@ analysis      the engine that answers JSON lines with search results
 engine        a command in, a response out
 spelled_game  a game whose moves a controller enters word by word
 points        the points of a board, of which moves are made
+plane_cells   the cells of a board on which the planes of an observation lie
 game_record   a recorded game, read from a file and replayed, and its frames
 film          films and pictures of a recorded game
 graphics      results of a search, as lines of info and as graphics of GoGui

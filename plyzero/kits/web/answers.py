@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from plyzero.errors import UserError, shown
 from plyzero.kits.engines.game_record import GameRecord
+from plyzero.kits.engines.plane_cells import PlaneCells
 from plyzero.kits.web.play_api import (
     ANALYSIS,
     describe_ends,
@@ -63,6 +64,7 @@ class GameAnswers:
         self._has_run = has_run
         self._has_home = has_home
         self._reviews = Reviews()
+        self._plane_cells = PlaneCells(game.start)
         self._warm_up = WarmUp(self._first_search)
         self._ends: object = None  # what `ends` answers, once it has been asked for
         self._begun = {"": game}  # text of a position that a visitor has set up -> the game that begins there
@@ -117,7 +119,7 @@ class GameAnswers:
             position = unfinished_position(game, moves)
             if name == ANALYSIS:
                 judge = self._opponents.judge(step, simulations, most=MAX_SIMULATIONS)
-                return search_position(judge.bot, position, judge.sentence)(report)
+                return search_position(judge.bot, position, judge.sentence, self._plane_cells.cells)(report)
             player = self._opponents.find(name, step=step, moves=_moves_before(game, moves, position.to_play))
             return search_position(player, position)(report)
 
@@ -154,7 +156,8 @@ class GameAnswers:
         game, moves = await self._asked(request)
 
         def view() -> dict[str, object]:
-            return network_view(self._opponents.network(step), unfinished_position(game, moves))
+            position = unfinished_position(game, moves)
+            return network_view(self._opponents.network(step), position, self._plane_cells.cells(position))
 
         return JSONResponse(await run_in_threadpool(view))
 

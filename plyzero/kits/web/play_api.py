@@ -18,13 +18,13 @@ from plyzero.errors import UserError
 from plyzero.kits.engines.game_record import from_moves
 from plyzero.kits.engines.points import Points
 from plyzero.kits.web.searches import Event, Report
-from plyzero.kits.web.spots import line_of, spots_of
+from plyzero.kits.web.spots import final_board_of, line_of, places_of, spots_of
 from plyzero.play.agents import AgentPlayer
 from plyzero.play.found_moves import is_hopeless, move_infos, root_info
 from plyzero.play.player import Player
 from plyzero.play.players import Bot
 from plyzero.play.session import Session
-from plyzero.rules.board import FILLS, Board
+from plyzero.rules.board import FILLS, Board, Cell
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
@@ -43,6 +43,9 @@ EVENT_SECONDS: Final = 0.1
 
 ENDS_POSITIONS: Final = 1000
 """Number of positions in random games whose ends are shown: whole games, until they have so many."""
+
+Cells = Sequence[Sequence[Cell]]
+"""The cells of the board under a plane, `[rows][columns]`."""
 
 LETTER_PAIRS: Final = (1, 4)
 """`Game.sgf_game` of go and gomoku. Their SGF files name a point by two letters, from the upper left corner on."""
@@ -226,10 +229,16 @@ def unfinished_position(game: GameSpec, text: str) -> Game:
     return position
 
 
-def search_position(player: Player, position: Game, judge: str = "") -> Callable[[Report], Event]:
+def search_position(
+    player: Player, position: Game, judge: str = "", cells: Callable[[Game], Cells | None] | None = None
+) -> Callable[[Report], Event]:
     """Return the search of `player` in `position`, which reports its results while it runs.
 
+    cells: returns the cells under the planes of a position, as `PlaneCells.cells` does.
+
     moveInfos, rootInfo: as in plyzero.play.found_moves; each of moveInfos also has the improved `policy`.
+    finalBoard:          as `final_board_of` returns it, before the search; null without a network that expects one,
+                         or without `cells`.
     simulations, of:     number of simulations made so far, and in all.
 
     Only in the last event:
@@ -245,6 +254,9 @@ def search_position(player: Player, position: Game, judge: str = "") -> Callable
             player.on_wait = lambda: report({})  # an empty event: it ends the search when the visitor has left
         if not isinstance(player, Bot):
             return {"choice": position.action_name(player.choose_all([position])[0])}
+        planes, final_board = player.final_board(position), None
+        if cells and planes is not None:
+            final_board = final_board_of(planes, cells(position), position.to_play)
 
         def show(slots: SearchSlots) -> None:
             report(describe(slots.result_with_lines(0), of=slots.budget()))
@@ -262,6 +274,7 @@ def search_position(player: Player, position: Game, judge: str = "") -> Callable
                 "of": of,
                 "moveInfos": infos,
                 "rootInfo": root_info(position, result),
+                "finalBoard": final_board,
             }
 
         result = player.search([position], on_batch=at_intervals(EVENT_SECONDS, show))[0]
@@ -273,14 +286,18 @@ def search_position(player: Player, position: Game, judge: str = "") -> Callable
     return run
 
 
-def network_view(bot: Bot, position: Game) -> dict[str, object]:
+def network_view(bot: Bot, position: Game, cells: Cells | None = None) -> dict[str, object]:
     """Return the network's input in `position`, and its output without a search.
 
+    cells: the cells under its planes, if they are known.
+
     planes:  the observation, `[planes][rows][columns]` numbers, from the point of view of the player to move.
+    places:  the places of `cells`, `[rows][columns]` of (x, y) in units of the picture, or null.
     policy:  [name, probability] of each legal action, the likeliest first.
     wdl:     win, draw and loss of the player to move.
     lead:    expected points by which the player to move wins; null if the network does not estimate them.
     board:   the expected final board, `[planes][rows][columns]` from -1 to 1 for the player to move, or null.
+    toPlay:  the player to move, 0 or 1.
     """
     result = bot.with_simulations(0).search([position])[0]
     board = bot.final_board(position)
@@ -290,8 +307,10 @@ def network_view(bot: Bot, position: Game) -> dict[str, object]:
     names = [position.action_name(int(action)) for action in result.actions]
     return {
         "planes": np.asarray(position.observe(), np.float32).round(4).tolist(),
+        "places": places_of(cells),
         "policy": [[names[i], round(float(result.prior[i]), 4)] for i in likeliest_first],
         "wdl": [round(each, 4) for each in (win, draw, loss)],
         "lead": None if result.score is None else round(result.score, 2),
         "board": None if board is None else board.round(3).tolist(),
+        "toPlay": int(position.to_play),
     }

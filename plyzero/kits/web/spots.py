@@ -1,13 +1,20 @@
-"""The places of moves on a rendered board: of one action, and of the moves of a principal variation."""
+"""The places on a rendered board: of one action, of the moves of a principal variation, and of planes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from plyzero.rules.board import Board
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.rules.board import Board, Cell
 from plyzero.rules.board_svg import UNIT
 from plyzero.rules.chance import is_chance
 from plyzero.rules.game import Game, board_of
+
+NAMES: Final = {"point": "points", "square": "squares"}
+"""What people call several cells of a shape; others are cells."""
 
 
 def spots_of(board: Board | None, name: str) -> list[tuple[float, float] | None]:
@@ -25,3 +32,31 @@ def line_of(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
         line.append({"by": int(position.to_play), "name": name, "spots": spots_of(board_of(position), name)})
         position = position.play_unchecked(position.parse_action(name))
     return line
+
+
+def places_of(cells: Sequence[Sequence[Cell]] | None) -> list[list[tuple[float, float]]] | None:
+    """Return the places of the cells under a plane, `[rows][columns]`, in units of the picture; None without them."""
+    if cells is None:
+        return None
+    return [[(UNIT * cell.x, UNIT * cell.y) for cell in row] for row in cells]
+
+
+def final_board_of(
+    planes: NDArray[np.float32], cells: Sequence[Sequence[Cell]] | None, to_play: int
+) -> dict[str, object] | None:
+    """Return an expected final board, as it is drawn on the board; None if its place is not known.
+
+    planes: `[planes, rows, columns]`, for the player to move; of several planes the sum counts.
+
+    owned:  [x, y, value] of each cell, where 1 = certainly player 0's, -1 = certainly player 1's.
+    lead:   the sum of all values: how many cells player 0 has more than player 1.
+    cells:  what people call the cells: points, squares or cells.
+    """
+    if cells is None:
+        return None
+    total = planes.sum(axis=0) * (1 if to_play == 0 else -1)
+    owned: list[tuple[float, float, float]] = []
+    for row, column in np.ndindex(*total.shape):
+        cell, value = cells[row][column], float(np.clip(total[row, column], -1, 1))
+        owned.append((UNIT * cell.x, UNIT * cell.y, round(value, 2)))
+    return {"owned": owned, "lead": round(float(total.sum()), 1), "cells": NAMES.get(cells[0][0].shape, "cells")}

@@ -644,16 +644,16 @@ def test_an_analysis_grows_on_the_board_and_a_review_finds_the_losing_move(serve
     for mode in ("visits", "line", "nothing", "policy"):
         page.get_by_role("button", name=mode, exact=True).click()
         page.get_by_role("button", name=mode, exact=True, pressed=True).wait_for()
-    assert "Black, to move, scores " in page.get_by_label("Analysis").inner_text()
+    assert re.search(r"Black (scores|wins) \d|that Black wins", page.get_by_label("Analysis").inner_text())
     page.get_by_role("button", name="Review the game").click()
     page.wait_for_selector("text=Accuracy: ")
     game = page.get_by_role("region", name="Game")
-    assert "White played a2: " in game.inner_text()
+    assert "White played a2, " in game.inner_text()
     assert "The judge: the bundled bot, level " in game.inner_text()
     assert "The judge: the bundled bot, level " in page.get_by_label("Analysis").inner_text()
     first = game.locator("ol.turning li").first
     assert re.search(
-        r"blunder, which lost 50 percentage points\. The answer: .* Better: [ac][13]",
+        r", a blunder that lost 50 percentage points\. The answer: .* Better: [ac][13]",
         first.inner_text(),
     )
     page.get_by_role("button", name="Stop", exact=True).click()
@@ -679,7 +679,7 @@ def test_nothing_stands_in_the_way_of_people_who_cannot_see_or_use_a_mouse(game,
     page = open_page(serve(game) + "/#first=you&second=you", color_scheme=scheme)
     page.wait_for_selector("svg.board, pre")
     page.get_by_role("button", name="Start", exact=True).click()
-    page.wait_for_selector("text=/, to move, scores [0-9<]+/")
+    page.wait_for_selector("text=The search plays")
     if page.get_by_role("region", name="Network").count():  # there is a bundled bot
         page.locator("summary", has_text="What the network sees").click()
         page.wait_for_selector(".planes canvas")
@@ -799,11 +799,112 @@ def test_an_analysis_says_which_move_is_played_and_planes_fit(serve, open_page):
     page.wait_for_selector("text=256 of 256")
     bold = page.locator("tr.best td").first.inner_text()
     said, score = page.get_by_label("Analysis").inner_text(), page.locator("tr.best td").nth(2).inner_text()
-    why = "(the most visited move|of the most visited moves the one with the highest (policy|score))"
-    assert re.search(rf"The search plays {bold}, {why}\.", said)
-    assert f"Red, to move, scores {score} on average; Yellow scores " in said
+    why = "It( was tried|.* and .* were tried) most often(, and its (policy|score) is the highest of these)?"
+    assert re.search(rf"The search plays {bold}\. {why}\.", said)
+    assert re.search(rf"Red (wins {score}|scores {score} \(a draw is half a win\))\.", said)
     page.locator("summary", has_text="What the network sees").click()
     page.wait_for_selector("text=largest value 1")
+
+
+CENTRES = """(all) => all.map((each) => {
+  const box = each.getBBox();
+  return [box.x + box.width / 2, box.y + box.height / 2].map(Math.round);
+})"""
+
+
+def centres(page, selector):
+    """Return the places of parts of the board, in units of its picture."""
+    return page.eval_on_selector_all(f"svg.board {selector}", CENTRES)
+
+
+GO_MOVES = "h2 e4 d7 j5 g2 d5 d6 c4 g6 g3 f3 g4 f4 f5 g5 f6 f7 e6 e7 h4"  # Black has the upper side, White the left one
+
+
+def test_the_expected_final_board_is_drawn_on_the_board(serve, open_page):
+    page = open_page(f"{serve('go')}/#first=you&second=you&moves={quote_plus(GO_MOVES)}")
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.get_by_role("button", name="final board", exact=True).click()
+    page.wait_for_selector(".overlay .owner")
+    of_black, of_white = (set(map(tuple, centres(page, f".owner.{player}"))) for player in ("p0", "p1"))
+    places = {tuple(place) for place in centres(page, ".cell .area")}
+    assert of_black | of_white <= places
+    upper = {(40 * column, 0) for column in range(9)}  # e9 and its row
+    assert upper <= of_black
+    assert {(0, 40 * row) for row in range(3, 9)} <= of_white  # a6 and below
+    assert re.search(
+        r"Counted on the board alone, Black has \d+\.\d points more than White at the end\.",
+        page.get_by_label("Analysis").inner_text(),
+    )
+    page.get_by_role("button", name="nothing", exact=True).click()
+    page.wait_for_function("() => !document.querySelector('.owner')")
+    assert violations(page) == []
+
+
+def test_a_game_whose_network_expects_no_final_board_does_not_offer_it(serve, open_page):
+    page = open_page(serve("connect-four") + "/#first=you&second=you")
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.wait_for_selector("text=The search plays")
+    assert page.get_by_role("group", name="Show on the board").inner_text().split() == [
+        "policy",
+        "visits",
+        "line",
+        "nothing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("game", "moves", "plane", "piece", "mirrored"),
+    [
+        ("go", "c2", 1, (2, 7), (2, 1)),  # columns from the left, rows from the top
+        ("breakthrough", "a2-a3", 1, (0, 5), (0, 2)),  # seen by the second player, who sees the board turned
+        ("breakthrough", "a2-a3 h7-h6", 0, (0, 5), (0, 2)),
+    ],
+)
+def test_planes_are_pictures_as_the_board_is_drawn(game, moves, plane, piece, mirrored, serve, open_page):
+    page = open_page(f"{serve(game)}/#first=you&second=you&moves={quote_plus(moves)}")
+    page.locator("summary", has_text="What the network sees").click()
+    page.wait_for_selector(".planes canvas")
+    page.wait_for_function(
+        """([plane, piece, mirrored]) => {
+          const picture = [...document.querySelectorAll(".planes")].at(-1).querySelectorAll("canvas")[plane];
+          const light = ([x, y]) => picture.getContext("2d").getImageData(10 * x + 5, 10 * y + 5, 1, 1).data[0];
+          return light(piece) === 255 && light(mirrored) === 0;
+        }""",
+        arg=[plane, piece, mirrored],
+    )
+
+
+def test_planes_of_one_number_are_one_picture(serve, open_page):
+    page = open_page(serve("backgammon") + "/#first=you&second=you&moves=3-1")
+    page.locator("summary", has_text="What the network sees").click()
+    page.wait_for_selector(".planes canvas")
+    numbers = load_game("backgammon").start.observation_shape[0]
+    assert f"the {numbers} numbers of observe()" in page.get_by_role("region", name="Network").inner_text()
+    assert page.locator(".planes canvas").count() == 1
+
+
+SHARES = """async () => {
+  const { drawingOf } = await import("/static/analysis.js");
+  const legal = [["e7-e8=Q", [[1, 2], [1, 1]]], ["e7-e8=N", [[1, 2], [1, 1]]], ["a2-a3", [[0, 7], [0, 6]]]];
+  const found = [["e7-e8=Q", 0.5], ["a2-a3", 0.3], ["e7-e8=N", 0.2]];
+  const moveInfos = found.map(([move, policy]) => ({ move, policy, visits: 0 }));
+  const position = { legal: legal.map(([name, spots]) => ({ name, spots })) };
+  const { shares } = drawingOf(position, { mode: "policy", found: { moveInfos } });
+  return shares.map(({ spots, label }) => [spots[1], label]);
+}"""
+
+
+def test_moves_of_the_same_clicks_are_one_arrow_with_their_common_share(serve, open_page):
+    page = open_page(serve("tic-tac-toe"))
+    assert page.evaluate(SHARES) == [[[1, 1], 70], [[0, 6], 30]]
+
+
+def test_what_has_no_place_on_the_board_is_told_in_words(serve, open_page):
+    page = open_page(serve("hex(size=4)") + "/#first=you&second=you&moves=b3")
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.wait_for_selector("text=256 of 256")
+    page.get_by_role("button", name="visits", exact=True).click()
+    assert re.search(r"Not on the board: swap\S* \d+ %\.", page.get_by_label("Analysis").inner_text())
 
 
 def test_a_review_has_a_strength_and_falls_where_a_move_has_lost(serve, open_page):
@@ -831,7 +932,9 @@ def test_a_review_of_a_game_with_dice_tells_luck_from_play_in_points(serve, open
     page.wait_for_selector("text=Accuracy: ")
     game = page.get_by_role("region", name="Game").inner_text()
     assert re.search(r"Black lost .* luck[:,].* play -0\.\d\d points\.", game)
-    assert re.search(r"Turn 1 \(moves 1-2\) Black played 24/23 24/21: \w+, which lost 0\.\d\d ± 0\.\d\d points\.", game)
+    assert re.search(
+        r"Turn 1 \(moves 1-2\) Black played 24/23 24/21, an? \w+ that lost 0\.\d\d ± 0\.\d\d points\.", game
+    )
     assert "Better: 8/5 6/5" in game or "Better: 6/5 8/5" in game
     assert "random play has 50 %, the bot 89 % in this game" in game
     assert page.locator("li.rolled small").count() == 4
@@ -840,3 +943,68 @@ def test_a_review_of_a_game_with_dice_tells_luck_from_play_in_points(serve, open
     assert page.locator("svg.graph[aria-label^='Expected points of Black: ']").count() == 1
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert violations(page) == []
+
+
+CONTROLS = """() => [...document.querySelectorAll("button, select, input:not(.hidden), textarea, summary, a")]
+  .filter((each) => each.checkVisibility({ visibilityProperty: true }))
+  .map((each) => [each.getBoundingClientRect().height, each.outerHTML.slice(0, 120)])
+  .filter(([height]) => height < 40)"""
+
+
+def fits_on_a_phone(page):
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate(CONTROLS) == []
+
+
+def test_on_a_phone_the_board_stays_in_view_while_a_review_is_read(serve, open_page, monkeypatch):
+    scale = Scale("score", spread=0.5, margins={256: 0.03}, random=73.0, bot=97.0)
+    monkeypatch.setattr(review_api, "scale_of", lambda *args, **options: scale)
+    page = open_page(serve("connect-four") + "/#first=you&second=you&moves=4+5+1+2+4+4+4+2+2", **PHONE)
+    page.get_by_role("button", name="Review the game").click()
+    page.wait_for_selector("text=Accuracy: ")
+    board, last = page.locator("svg.board").first, page.locator("[aria-label=Game] > *").last
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_selector(".middle:not(.reading)")
+    in_play, height = board.bounding_box(), page.evaluate("document.documentElement.scrollHeight")
+    last.evaluate("(each) => scrollTo(0, each.getBoundingClientRect().bottom + scrollY - innerHeight)")
+    page.wait_for_selector(".middle.reading")
+    seen, line = board.bounding_box(), last.bounding_box()
+    assert seen["y"] >= 0
+    assert seen["y"] + seen["height"] <= 844 / 2
+    assert seen["height"] < in_play["height"]
+    assert line["y"] >= seen["y"] + seen["height"]
+    assert page.evaluate("document.documentElement.scrollHeight") == height  # nothing has moved
+    fits_on_a_phone(page)
+    assert violations(page) == []
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_selector(".middle:not(.reading)")
+    assert board.bounding_box() == in_play
+
+
+@pytest.mark.parametrize("game", ["connect-four", "go", "backgammon", "breakthrough"])
+def test_all_controls_are_large_enough_for_a_finger(game, serve, open_page):
+    page = open_page(serve(game) + "/#first=you&second=you", **PHONE)
+    page.wait_for_selector("svg.board")
+    for closed in ("Legal moves", "Rules", "Set up a position", "What the network sees"):
+        page.locator("summary", has_text=closed).first.click()
+    page.wait_for_selector(".ends figure")
+    page.wait_for_selector(".planes canvas")
+    fits_on_a_phone(page)
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.wait_for_selector("td.line button")
+    fits_on_a_phone(page)
+    assert page.eval_on_selector(".scroll", "(each) => each.scrollWidth <= each.clientWidth")  # no column is cut off
+
+
+CUT = """(all) => all
+  .filter((each) => each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight)
+  .map((each) => each.outerHTML.slice(0, 120))"""
+
+
+def test_what_was_measured_of_a_player_is_never_cut_off(serve, open_page):
+    for width in (390, 1024, 1440):
+        page = open_page(serve("go") + "/#first=level:7&second=you", viewport={"width": width, "height": 900})
+        page.wait_for_selector(".strength:not(:empty)")
+        cut = page.eval_on_selector_all(".strength", CUT)
+        assert cut == []
+        page.close()

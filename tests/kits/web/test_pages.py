@@ -150,6 +150,19 @@ def test_a_page_of_a_game_shows_its_review_and_what_each_roll_gave(tmp_path, ope
 
 
 @pytest.mark.browser
+def test_on_a_phone_the_board_of_a_page_stays_in_view_to_its_last_line(game_page, open_page):
+    page = open_page(game_page.as_uri(), viewport={"width": 390, "height": 500})
+    last = page.locator("[aria-label=Game] > *").last
+    last.scroll_into_view_if_needed()
+    board, line = page.locator("svg.board").first.bounding_box(), last.bounding_box()
+    assert board["y"] >= 0
+    assert board["y"] + board["height"] <= 500 / 2
+    assert line["y"] >= board["y"] + board["height"]
+    assert page.evaluate("scrollY") > 60  # where the board was
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_game_is_walked_through_by_keys_and_clicks(scheme, game_page, open_page):
     page = open_page(game_page.as_uri(), color_scheme=scheme)

@@ -5,6 +5,7 @@ import pytest
 
 from plyzero import Bot
 from plyzero.errors import UserError
+from plyzero.kits.engines.plane_cells import PlaneCells
 from plyzero.kits.web.opponents import Opponents
 from plyzero.kits.web.play_api import (
     MAX_TEXT,
@@ -14,9 +15,11 @@ from plyzero.kits.web.play_api import (
     search_position,
     unfinished_position,
 )
+from plyzero.kits.web.spots import final_board_of
 from plyzero.play.clock import Clock
 from plyzero.play.player import RandomPlayer
 from plyzero.rules.catalog import load_game
+from plyzero.rules.game import board_of
 from tests.helpers.toys import Constant, Relay, after
 
 
@@ -159,3 +162,46 @@ def test_the_view_of_the_network_is_that_of_the_player_to_move():
     assert sum(share for _, share in found["policy"]) == pytest.approx(1, abs=0.01)
     assert np.asarray(found["planes"]).shape == game.start.observation_shape
     assert found["planes"][1][0][0] == 1  # the opponent's stone
+
+
+def own_stones(position):
+    """A final board on which every stone stays."""
+    own, other = np.asarray(position.observe())[:2].astype(np.float32)
+    return (own - other)[np.newaxis]
+
+
+@pytest.mark.parametrize("moves", ["c2", "c2 d3"])  # Black's and White's numbers have opposite signs
+def test_an_expected_final_board_lies_on_the_stones_of_its_owners(moves):
+    start = load_game("go(size=5)").start
+    position = after(start, moves)
+    found = final_board_of(own_stones(position), PlaneCells(start).cells(position), position.to_play)
+    owned = {(x, y): value for x, y, value in found["owned"] if value}
+    assert owned == {(80, 120): 1, (120, 80): -1} if "d3" in moves else {(80, 120): 1}
+    assert (len(found["owned"]), found["cells"], found["lead"]) == (25, "points", 1 if moves == "c2" else 0)
+
+
+def test_an_expected_final_board_whose_place_is_unknown_is_not_drawn():
+    position = load_game("go(size=5)").start
+    assert final_board_of(own_stones(position), None, 0) is None
+
+
+def test_a_search_tells_the_final_board_that_its_network_expects():
+    game = load_game("othello")
+    bot = Bot.at_level(game).with_simulations(16)
+    reported = []
+    found = search_position(bot, game.start, cells=PlaneCells(game.start).cells)(reported.append)
+    assert len(found["finalBoard"]["owned"]) == 64
+    assert found["finalBoard"]["cells"] == "squares"
+    assert search_position(bot, game.start)(reported.append)["finalBoard"] is None
+
+
+def test_the_planes_of_a_network_view_have_their_places():
+    game = load_game("breakthrough")
+    bot, cells = Bot.at_level(game), PlaneCells(game.start).cells
+    for moves in ("", "a2-a3"):  # the second player sees the board turned
+        position = after(game.start, moves)
+        found = network_view(bot, position, cells(position))
+        own = {tuple(found["places"][row][column]) for row, column in np.argwhere(np.array(found["planes"][0]))}
+        drawn = {(40 * x, 40 * y) for _, x, y, piece, _ in board_of(position).cells if piece == str(position.to_play)}
+        assert own == drawn
+    assert network_view(bot, position)["places"] is None

@@ -1,13 +1,14 @@
 // What a search finds while it runs: the expected result, and the moves with their shares.
 
 import { html } from "/static/html.js";
-import { leads } from "/static/network.js";
+import { leads, more } from "/static/network.js";
 import { sideName } from "/static/status.js";
 
 const STRENGTHS = [16, 64, 256, 1024, 4096];
-const HEADS = [["move", "first the one that is played, then the others by visits", "text"], ["visits", "share of the simulations"],
-  ["score", "expected score of the player to move, uncertain where visits are few"], ["policy", "what a network would learn from this search"],
-  ["prior", "the policy before the search"], ["line", "what is expected to follow", "text"]];
+const HEADS = [["move", "first the one that the search plays, then the others by visits", "text"], ["visits", "how often the search has tried the move, of all its tries"],
+  ["score", "share of the games that the player to move wins after it, a draw being half a win; uncertain where visits are few"],
+  ["policy", "how likely the move is to be the best, after the search; a network learns this"],
+  ["prior", "the same before the search"], ["line", "what is expected to follow", "text"]];
 
 export function Analysis({ state, onChange, position, why, onLine }) {
   const { on, found, mode, simulations } = state;
@@ -15,48 +16,58 @@ export function Analysis({ state, onChange, position, why, onLine }) {
     <div class="row">
       <h2>Analysis</h2>
       <button onClick=${() => onChange({ on: !on })}>${on ? "Stop" : "Start"}</button>
-      <label for="simulations">Simulations</label>
-      <select id="simulations" value=${simulations} onChange=${(event) => onChange({ simulations: Number(event.target.value) })}>
-        ${STRENGTHS.map((number) => html`<option value=${number}>${number}</option>`)}
-      </select>
+      <span class="pair"><label for="simulations">Simulations</label>
+        <select id="simulations" value=${simulations} onChange=${(event) => onChange({ simulations: Number(event.target.value) })}>
+          ${STRENGTHS.map((number) => html`<option value=${number}>${number}</option>`)}
+        </select></span>
     </div>
     ${why ? html`<p class="dim">${why}</p>` : null}
     ${on && position?.outcome ? html`<p class="dim">The game is over.</p>` : null}
-    ${on && found?.rootInfo ? html`<${Found} found=${found} colours=${position.colours} mode=${mode} hasBoard=${Boolean(position?.svg)} onChange=${onChange} onLine=${onLine} />` : null}
+    ${on && found?.rootInfo ? html`<${Found} found=${found} position=${position} mode=${mode} onChange=${onChange} onLine=${onLine} />` : null}
   </section>`;
 }
 
 // The expected score of the player to move with the best move; the mean of all simulations has those of bad moves in it.
 export const expected = (found) => found.moveInfos[0].winrate ?? found.rootInfo.winrate;
 
-const within = (plies) => (plies === 1 ? ", in 1 move" : `, in at most ${plies} moves of both players`);
+// What an analysis draws on the board: shares of visits or of the policy, the principal variation, or the final board.
+export function drawingOf(position, { found, mode }) {
+  if (!found?.moveInfos || !position || mode === "nothing") return null;
+  if (mode === "line") return { line: found.moveInfos[0]?.line ?? [] };
+  if (mode === FINAL_BOARD && found.finalBoard) return { owned: found.finalBoard.owned };
+  const spots = new Map(position.legal.map((move) => [move.name, move.spots]));
+  const together = new Map(), share = shareOf(found, mode);  // several moves may be one picture
+  for (const info of found.moveInfos) {
+    const key = String(spots.get(info.move) ?? []), before = together.get(key)?.share ?? 0;
+    together.set(key, { spots: spots.get(info.move) ?? [], share: before + share(info) });
+  }
+  const shares = [...together.values()].map((each) => ({ ...each, label: Math.round(100 * each.share) }));
+  return { shares: shares.sort((one, other) => other.share - one.share) };
+}
 
-const WHY = { win: "the fastest win that is known", draw: "the draw that promised most", loss: "which resists longest" };
+const FEW_DRAWS = 0.02;  // a network expects a few even in games that know none
+const FINAL_BOARD = "final board";
 
-function Found({ found, colours, mode, hasBoard, onChange, onLine }) {
-  const { currentPlayer, proven, pliesToEnd, scoreLead } = found.rootInfo, named = (side) => sideName(colours, side);
-  const percent = (share) => (share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`);
-  const total = found.moveInfos.reduce((sum, info) => sum + info.visits, 0) || 1;
-  const score = expected(found), words = `${named(currentPlayer)}, to move, scores ${percent(score)} on average${scoreLead === undefined ? "" : ` and ${leads(scoreLead)}`}; ${named(1 - currentPlayer)} scores ${percent(1 - score)}`;
-  const best = found.moveInfos[0], most = Math.max(...found.moveInfos.map(({ visits }) => visits));
-  const equal = found.moveInfos.filter(({ visits, order }) => visits === best.visits && order), isShared = equal.length > 0, isByPolicy = equal.every(({ policy }) => policy < best.policy);
-  const mostVisited = best.visits < most ? "the most visited move that is not proven to be worse"
-    : isShared ? `of the most visited moves the one with the highest ${isByPolicy ? "policy" : "score"}` : "the most visited move";
-  const why = pliesToEnd || proven === "draw" ? WHY[proven] : mostVisited;
+function shareOf(found, mode) {
+  const visits = found.moveInfos.reduce((sum, info) => sum + info.visits, 0) || 1;
+  return mode === "visits" ? (info) => info.visits / visits : (info) => info.policy;
+}
+
+const percent = (share) => (share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`);
+
+function Found({ found, position, mode, onChange, onLine }) {
+  const hasBoard = Boolean(position.svg), visited = shareOf(found, "visits");
   return html`
-    <p>${words}${proven ? ` · proven ${proven} for the player to move${pliesToEnd ? within(pliesToEnd) : ""}` : ""} · ${found.simulations} of ${found.of} simulations</p>
-    ${hasBoard ? html`<div class="row" role="group" aria-label="Show on the board">
-      ${["policy", "visits", "line", "nothing"].map((each) =>
-        html`<button aria-pressed=${mode === each} onClick=${() => onChange({ mode: each })}>${each}</button>`)}
-    </div>` : null}
+    <p>${resultOf(found, (side) => sideName(position.colours, side))} <span class="dim">${found.simulations} of ${found.of} simulations</span></p>
+    ${hasBoard ? html`<${Shown} ...${{ found, position, mode, onChange }} />` : null}
     ${found.judge ? html`<p class="dim">${found.judge}</p>` : null}
-    <p>The search plays <b>${best.move}</b>, ${why}.</p>
+    <p>The search plays <b>${found.moveInfos[0].move}</b>. ${whyOf(found)}</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Moves"><table>
       <thead><tr>${HEADS.map(([name, about, kind]) => html`<th class=${kind} title=${about}>${name}</th>`)}</tr></thead>
       <tbody>${found.moveInfos.slice(0, 10).map((info) => html`
         <tr class=${info.order ? "" : "best"} onMouseEnter=${() => info.line && onLine({ line: info.line })} onMouseLeave=${() => onLine(null)}>
           <td class="text">${info.move}</td>
-          <td>${Math.round((100 * info.visits) / total)} %</td>
+          <td>${percent(visited(info))}</td>
           <td>${info.winrate === null ? "" : percent(info.winrate)}</td>
           <td>${percent(info.policy)}</td>
           <td>${percent(info.prior)}</td>
@@ -64,5 +75,44 @@ function Found({ found, colours, mode, hasBoard, onChange, onLine }) {
             ? html`<button onFocus=${() => onLine({ line: info.line })} onBlur=${() => onLine(null)}>${info.pv.slice(0, 6).join(" ")}</button>`
             : info.pv.slice(0, 6).join(" ")}</td>
         </tr>`)}</tbody>
-    </table></div>`;
+    </table></div>
+    <details><summary>The columns</summary><dl>${HEADS.map(([name, about]) => html`<dt>${name}</dt><dd>${about}</dd>`)}</dl></details>`;
+}
+
+// "Black wins 51 % and trails by 0.5 points on average.", and what is proven.
+function resultOf(found, named) {
+  const { currentPlayer, proven, pliesToEnd, scoreLead, drawrate } = found.rootInfo, mover = named(currentPlayer);
+  const within = !pliesToEnd ? "" : pliesToEnd === 1 ? " in 1 move" : ` in at most ${pliesToEnd} moves of both players`;
+  if (proven) return { win: `It is proven that ${mover} wins${within}.`, draw: "It is proven that best play is a draw.", loss: `It is proven that ${mover} loses${within}.` }[proven];
+  const score = drawrate < FEW_DRAWS ? `wins ${percent(expected(found))}` : `scores ${percent(expected(found))} (a draw is half a win)`;
+  return `${mover} ${score}${scoreLead === undefined ? "" : ` and ${leads(scoreLead)} on average`}.`;
+}
+
+// Why the search plays its move. Gumbel search plays one of the moves that it has tried most, and of these the one that the
+// policy prefers, which has the scores of the search in it.
+function whyOf({ moveInfos, rootInfo }) {
+  const [best, ...others] = moveInfos, { proven, pliesToEnd } = rootInfo;
+  if (proven === "draw") return "It keeps the draw.";
+  if (proven === "win" && pliesToEnd) return "No faster win is known.";
+  if (proven === "loss" && pliesToEnd) return "It resists longest.";
+  if (best.visits < Math.max(...moveInfos.map(({ visits }) => visits))) return "What was tried more often is proven to be worse.";
+  const equal = others.filter(({ visits }) => visits === best.visits);
+  if (!equal.length) return "It was tried most often.";
+  const names = equal.length > 3 ? ` and ${equal.length} others` : listed(equal.map(({ move }) => move));
+  return `It${names} were tried most often, and its ${equal.every(({ policy }) => policy < best.policy) ? "policy" : "score"} is the highest of these.`;
+}
+
+const listed = (names) => names.map((name, i) => (i === names.length - 1 ? ` and ${name}` : `, ${name}`)).join("");
+
+// What is drawn on the board, and what of it cannot be drawn.
+function Shown({ found, position, mode, onChange }) {
+  const { finalBoard } = found, modes = ["policy", "visits", "line", ...(finalBoard ? [FINAL_BOARD] : []), "nothing"];
+  const elsewhere = new Set(position.legal.filter(({ spots }) => !spots.some(Boolean)).map(({ name }) => name)), share = shareOf(found, mode);
+  const hidden = mode === "policy" || mode === "visits" ? found.moveInfos.filter((info) => elsewhere.has(info.move) && share(info) >= 0.005) : [];
+  return html`<div class="row" role="group" aria-label="Show on the board">
+      ${modes.map((each) => html`<button aria-pressed=${mode === each} onClick=${() => onChange({ mode: each })}>${each}</button>`)}
+    </div>
+    ${hidden.length ? html`<p class="dim">Not on the board: ${hidden.slice(0, 4).map((info) => `${info.move} ${percent(share(info))}`).join(", ")}.</p>` : null}
+    ${mode === FINAL_BOARD && finalBoard ? html`<p>Counted on the board alone, ${more(finalBoard.lead, finalBoard.cells, (side) => sideName(position.colours, side))} at the
+      end. <span class="dim">The larger a square is, the surer the network is that its colour will have the place. It has not searched for this.</span></p>` : null}`;
 }

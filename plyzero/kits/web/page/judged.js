@@ -80,11 +80,12 @@ function labelOf({ ply, plies }, turn, numbers) {
 
 function Turn({ turn, label, named, unit, onShow, onRetry, isRetried }) {
   const { ply, by, moves, best, lost, margin, clear, mistake, points, line, answer } = turn, differs = moves.findIndex((name, i) => name !== best[i]);
-  const what = clear ? `${mistake ? `${mistake}, which ` : ""}lost ${amount(lost, unit, margin)}${points >= 0.05 ? ` and about ${points.toFixed(1)} points` : ""}`
-    : `not clear: ${amount(lost, unit, margin)}`;
+  const kind = mistake ? `${/^[aeiou]/.test(mistake) ? "an" : "a"} ${mistake} that` : "which";
+  const what = clear ? `${kind} lost ${amount(lost, unit, margin)}${points >= 0.05 ? ` and about ${points.toFixed(1)} points` : ""}`
+    : `which lost ${amount(lost, unit, margin)}, so it is not clear whether it was worse`;
   const then = line.slice(best.length);
   return html`<li>
-    <button onClick=${() => onShow(ply)}>${label}</button> ${named(by)} played <b>${spoken(moves)}</b>: ${what}.
+    <button onClick=${() => onShow(ply)}>${label}</button> ${named(by)} played <b>${spoken(moves)}</b>, ${what}.
     ${answer.length ? ` The answer: ${spoken(answer)}.` : ""}
     ${isRetried || !line.length ? "" : html` Better: <b>${spoken(best)}</b>${then.length ? `, then ${spoken(then)}` : ""}.`}
     ${onRetry && differs >= 0 ? html` <button onClick=${() => onRetry(turn, ply + differs)}>Retry</button>` : null}</li>`;

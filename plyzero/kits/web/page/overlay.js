@@ -3,14 +3,16 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 // drawing: {turn: [spots] of the last turn, marks: [{spot, kind}], and {shares: [{spots, share, label}]} as circles and
-// arrows, or {line: [{by, spots}]} as numbered stones}, all of which may be missing.
+// arrows, or {line: [{by, spots}]} as numbered stones, or {owned: [x, y, value]} as squares of the player who is expected to
+// have the cell, 0 for a value above 0}, all of which may be missing.
 // A card has no place, so its spot is null.
-export function draw(picture, { turn = [], marks = [], shares = [], line = [] }) {
+export function draw(picture, { turn = [], marks = [], shares = [], line = [], owned = [] }) {
   picture.querySelector(".overlay:not(.framing)")?.remove();
   turn = turn.map(placed);
   shares = shares.map(({ spots, ...other }) => ({ spots: placed(spots), ...other }));
   line = line.map(({ spots, ...other }) => ({ spots: placed(spots), ...other }));
   const layer = add(picture, "g", { class: "overlay", "aria-hidden": "true" });
+  for (const [x, y, value] of owned) own(layer, x, y, value);
   for (const [[cx, cy]] of turn.filter((spots) => spots.length === 1)) add(layer, "circle", { class: "placed", cx, cy, r: 4.5 });
   for (const each of new Set(marks.map(({ spot, kind }) => [...spot, kind].join()))) {  // several moves may go to one place
     const [cx, cy, kind] = each.split(",");
@@ -58,6 +60,14 @@ function edgeAt(picture, x, y) {
     const box = area.getBBox();
     return Math.abs(box.x + box.width / 2 - x) < 1 && Math.abs(box.y + box.height / 2 - y) < 1;
   });
+}
+
+const MAX_OWNED = 18, LEAST_OWNED = 0.05;  // the width of the square of a certain owner; smaller values are nobody's
+
+function own(layer, x, y, value) {
+  const strength = Math.abs(value), width = MAX_OWNED * Math.sqrt(strength), half = width / 2;
+  if (strength < LEAST_OWNED) return;
+  add(layer, "rect", { class: `owner p${value > 0 ? 0 : 1}`, x: x - half, y: y - half, width, height: width, opacity: 0.3 + 0.7 * strength });
 }
 
 function arrow(layer, spots, width, label) {

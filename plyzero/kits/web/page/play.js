@@ -4,11 +4,12 @@ import { html, render, useEffect, useMemo, useRef, useState } from "/static/html
 import { get, readAddress, stream, writeAddress } from "/static/api.js";
 import { BoardView } from "/static/board.js";
 import { Evaluation, PlayerStrip, scoreOf } from "/static/players.js";
-import { Analysis } from "/static/analysis.js";
+import { Analysis, drawingOf } from "/static/analysis.js";
 import { betterMove } from "/static/judged.js";
 import { judgeRetry, Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
 import { Records, SetUp } from "/static/files.js";
+import { Pinned } from "/static/pinned.js";
 import { Rules } from "/static/rules.js";
 import { capital, needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
 
@@ -216,10 +217,10 @@ function Page() {
     <main style=${{ "--p0": position?.fills?.[0], "--p1": position?.fills?.[1] }}>
       ${position ? html`<section class=${position.svg ? "table" : ""} aria-label="Board" aria-busy=${String(!settled)} style=${{ "--ratio": width / height }}>
         ${strip(top)}
-        <div class="middle">
+        <${Pinned}>
           <${Evaluation} score=${score === null || top ? score : 1 - score} below=${1 - top} colours=${position.colours} />
           <${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${choose} onIllegal=${explain} />
-        </div>
+        <//>
         ${strip(1 - top)}
       </section>` : html`<p>Loading.</p>`}
       <div>
@@ -257,24 +258,10 @@ function Page() {
           <${Records} about=${about} game=${game} position=${settled ? position : null} players=${players} onLoad=${begin} onError=${setError} say=${say} />
           ${position ? html`<${SetUp} position=${position} onStart=${setUp} />` : null}
         </section>
-        ${about.hasNetwork ? html`<${NetworkView} asked=${asked} why=${why}
+        ${about.hasNetwork ? html`<${NetworkView} asked=${asked} position=${position} why=${why}
           ready=${about.ready && settled && !position.outcome} />` : null}
       </div>
     </main>`;
-}
-
-// What an analysis draws on the board: shares of visits or of the policy, or the principal variation.
-function drawingOf(position, { found, mode }) {
-  if (!found?.moveInfos || !position || mode === "nothing") return null;
-  if (mode === "line") return { line: found.moveInfos[0]?.line ?? [] };
-  const spots = new Map(position.legal.map((move) => [move.name, move.spots]));
-  const visits = found.moveInfos.reduce((sum, info) => sum + info.visits, 0) || 1;
-  const share = (info) => (mode === "policy" ? info.policy : info.visits / visits);
-  return {
-    shares: found.moveInfos
-      .map((info) => ({ spots: spots.get(info.move) ?? [], share: share(info), label: Math.round(100 * share(info)) }))
-      .sort((one, other) => other.share - one.share),
-  };
 }
 
 // A field for moves, and the list of legal moves, which what is typed filters.

@@ -8,7 +8,7 @@ import { capital, sideName, SIDES } from "/static/status.js";
 // side: 0 or 1. badge: "to move", "has won" or nothing. onChange is called with the id of another player.
 export function PlayerStrip({ about, position, side, player, badge, onChange }) {
   const colour = position.colours?.[side] ?? "", name = `${capital(SIDES[side])} player${colour && `, ${colour}`}`;
-  const strength = about.players.find(({ id }) => id === player)?.strength;
+  const chosen = about.players.find(({ id }) => id === player), strength = chosen?.name.includes(chosen.strength) ? "" : chosen?.strength;
   return html`<div class=${`player ${badge ? "lit" : ""}`}>
     ${colour ? html`<span class=${`piece p${side}`}></span>` : null}
     <span>${capital(colour || SIDES[side])}</span>
@@ -17,7 +17,7 @@ export function PlayerStrip({ about, position, side, player, badge, onChange }) 
       ${about.players.map(({ id, name }) => html`<option value=${id}>${capital(name.replace(/^the /, ""))}</option>`)}
     </select>
     ${position.scoreboard?.[side] ? html`<span class="scoreboard">${position.scoreboard[side]}</span>` : null}
-    <span class="dim strength" title=${strength}>${strength ?? ""}</span>
+    <span class="dim strength">${strength ?? ""}</span>
     ${badge === "to move" ? html`<${LastRolls} position=${position} />` : null}
     ${badge ? html`<b>${badge}</b>` : null}
   </div>`;

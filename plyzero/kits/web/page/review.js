@@ -10,14 +10,14 @@ import { sideName, stepsOf } from "/static/status.js";
 const STRENGTHS = [256, 1024, 4096];
 
 export function reviewGame(fields, setReview, setError) {
-  setReview({ progress: "The judge is asked." });
+  setReview({ progress: "The review begins." });
   return stream("review", fields, (event) => {
     setReview(event.done ? { ...event, simulations: fields.simulations } : { progress: progressOf(event) });
   }, (problem) => { setReview(null); setError(problem); });
 }
 
 function progressOf({ measuring, done_of }) {
-  if (measuring) return `What moves lose in this game is measured, once: ${measuring[0]} of ${measuring[1]} games.`;
+  if (measuring) return `First, once for all reviews: what random moves lose in this game, ${measuring[0]} of ${measuring[1]} games.`;
   const [made, all] = done_of;
   return made < all ? `${made} of about ${all} simulations` : `${made} simulations; searching on where it is not clear`;
 }

@@ -15,9 +15,9 @@ export function Rules({ text }) {
     ${text ? html`<p>${text}</p>` : null}
     ${found ? html`
       ${found.firstMoves.map((sentence) => html`<p>${sentence}</p>`)}
-      <p>Random games end as follows, the commonest ends first, each in its shortest game:</p>
+      <p>How random games end, the most common way first. Each picture is the end of the shortest such game:</p>
       <div class="ends">${found.ends.map((end) => html`<${End} ...${end} />`)}</div>`
-    : error ? html`<p class="warning" role="alert">${error}</p>` : html`<p class="dim">Random games are played.</p>`}
+    : error ? html`<p class="warning" role="alert">${error}</p>` : html`<p class="dim">Random games are being played, to show how they end.</p>`}
   </details>`;
 }
 
