@@ -5,13 +5,15 @@ In a notebook the table comes with the board, and the shares of the visits on it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 import numpy as np
 
-from plyzero.rules.board_svg import html_table, render_svg, text_table, with_shares
+from plyzero.rules.board_svg import html_table, render_svg, spots_of, text_table, with_shares
+from plyzero.rules.chance import is_chance
 from plyzero.rules.game import Game, board_of
 from plyzero.rules.notation import action_names
 from plyzero.search.tree import PROVEN_DRAW, PROVEN_LOSS, PROVEN_WIN
@@ -136,3 +138,17 @@ class FoundMoves:
                 (info["move"], f"{self._share(info):.0%}", wins, f"{info['prior']:.0%}", " ".join(info["pv"][:6]))
             )
         return rows
+
+
+def line_of(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
+    """Return the first six of the moves `names` from `position` on, with their places; the first roll ends them.
+
+    by: the player. name: of the move. spots: as of `spots_of`.
+    """
+    line: list[dict[str, object]] = []
+    for name in names[:6]:
+        if is_chance(position):
+            break
+        line.append({"by": int(position.to_play), "name": name, "spots": spots_of(board_of(position), name)})
+        position = position.play_unchecked(position.parse_action(name))
+    return line

@@ -192,3 +192,8 @@ def _draw_dice(label: Label) -> Iterator[str]:
 
 def _rectangle(name: str, x: float, y: float, width: float, height: float) -> str:
     return f'<rect class="{name}" x="{x - width / 2:g}" y="{y - height / 2:g}" width="{width:g}" height="{height:g}"/>'
+
+
+def spots_of(board: Board | None, name: str) -> list[tuple[float, float]]:
+    """Return the places of the cells that are clicked to play an action, in units of the picture; [] without a board."""
+    return [(UNIT * cell.x, UNIT * cell.y) for cell in board.clicked(name)] if board else []

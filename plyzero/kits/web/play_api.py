@@ -18,12 +18,12 @@ from plyzero.kits.engines.game_record import from_moves
 from plyzero.kits.engines.points import Points
 from plyzero.kits.web.searches import Event, Report
 from plyzero.play.agents import AgentPlayer
-from plyzero.play.found_moves import is_hopeless, move_infos, root_info
+from plyzero.play.found_moves import is_hopeless, line_of, move_infos, root_info
 from plyzero.play.player import Player
 from plyzero.play.players import Bot
 from plyzero.play.session import Session
 from plyzero.rules.board import Board
-from plyzero.rules.board_svg import UNIT, render_svg
+from plyzero.rules.board_svg import render_svg, spots_of
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import Game, board_of
@@ -245,19 +245,3 @@ def network_view(bot: Bot, position: Game) -> dict[str, object]:
         "lead": None if result.score is None else round(result.score, 2),
         "board": None if board is None else board.round(3).tolist(),
     }
-
-
-def spots_of(board: Board | None, name: str) -> list[tuple[float, float]]:
-    """Return the places of the cells that are clicked to play an action, in units of the picture."""
-    return [(UNIT * cell.x, UNIT * cell.y) for cell in board.clicked(name)] if board else []
-
-
-def line_of(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
-    """Return the first six of the moves `names` from `position` on, with their places; the first roll ends them."""
-    line: list[dict[str, object]] = []
-    for name in names[:6]:
-        if is_chance(position):
-            break
-        line.append({"by": int(position.to_play), "name": name, "spots": spots_of(board_of(position), name)})
-        position = position.play_unchecked(position.parse_action(name))
-    return line

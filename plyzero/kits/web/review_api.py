@@ -10,8 +10,8 @@ from plyzero.kits.review.reviewing import cost, review
 from plyzero.kits.review.scale import Scale
 from plyzero.kits.review.tables import ReviewedGame
 from plyzero.kits.review.values import Valuer
-from plyzero.kits.web.play_api import line_of
 from plyzero.kits.web.searches import Event, Report
+from plyzero.play.found_moves import line_of
 from plyzero.play.session import SIDES
 
 if TYPE_CHECKING:
