@@ -195,5 +195,5 @@ def _rectangle(name: str, x: float, y: float, width: float, height: float) -> st
 
 
 def spots_of(board: Board | None, name: str) -> list[tuple[float, float]]:
-    """Return the places of the cells that are clicked to play an action, in units of the picture; [] without a board."""
+    """Return the places of the cells that are clicked to play an action, in units of the picture; [] without one."""
     return [(UNIT * cell.x, UNIT * cell.y) for cell in board.clicked(name)] if board else []
