@@ -29,7 +29,7 @@ def opened(page, *, clock=None):
         page.get_by_label("Clock", exact=True).select_option("own")
         page.get_by_label("Own clock").fill(clock)
     page.get_by_role("button", name="Play with a friend").click()
-    wait_for_status(page, r"^Waiting for the other player to open the link\.$")
+    wait_for_status(page, r"Waiting for the other player to open the link\.$")
     return page.get_by_label("Link for the other player").input_value()
 
 
@@ -199,7 +199,7 @@ def test_a_game_in_two_places_begins_at_a_position_that_was_set_up_and_the_opene
     one.locator("summary", has_text="Set up a position").click()
     one.get_by_label("Position as text").fill(start)
     one.get_by_role("button", name="Set up", exact=True).click()
-    wait_for_moves(one, 1)  # of the random player
+    one.wait_for_function("() => document.querySelectorAll('svg.board .stone').length === 3")  # the random player moves
     two = open_page(opened(one))
     wait_for_status(two, "^It is your move.$")
     two.wait_for_function("() => document.querySelectorAll('svg.board .stone').length === 2")

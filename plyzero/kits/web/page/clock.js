@@ -27,7 +27,7 @@ export function timeText(seconds) {
 
 // Keeps the clocks of the people at this page in game.left. That of the player to move runs from the first move on; a turn
 // adds the increment; who runs out of time loses. position: of the last move, null while another one is shown or it is asked
-// for. isOver: whether the game has ended. Returns {side, since} of the clock that runs, by Date.now(), or null.
+// for. isOver: whether the game has ended. clockOf(side): what ClockFace takes, null for a bot and without a clock.
 export function useClocks({ game, position, players, isOver, change }) {
   const [turn, setTurn] = useState(null), ended = useRef(null);
   const isOn = Boolean(game.clock) && !game.shared, all = game.moves.join(" ");
@@ -42,7 +42,7 @@ export function useClocks({ game, position, players, isOver, change }) {
       if (turn) setTurn(null);
       return;
     }
-    if (turn && (turn.all !== all || isOver)) {
+    if (turn && (turn.all !== all || isOver || players[turn.side] !== "you")) {
       if (game.moves.length) add(turn.side, (turn.since - Date.now()) / 1000);  // otherwise it is another game
       ended.current = { side: turn.side, moves: turn.moves };
       setTurn(null);
@@ -52,7 +52,7 @@ export function useClocks({ game, position, players, isOver, change }) {
       ended.current = null;
       if (players[side] === "you" && position.movers.some((by) => by !== null)) setTurn({ side, since: Date.now(), all, moves: game.moves.length });
     }
-  }, [isOn, isLive, isOver, all, turn]);
+  }, [isOn, isLive, isOver, all, turn, ...players]);
 
   useEffect(() => {
     if (!turn || !isOn) return undefined;
@@ -67,7 +67,8 @@ export function useClocks({ game, position, players, isOver, change }) {
     return () => clearTimeout(timer);
   }, [turn, isOn, game.left]);
 
-  return turn;
+  const times = timeLeft(game);
+  return { clockOf: (side) => (times && players[side] === "you" ? { left: times[side], since: turn?.side === side ? turn.since : null } : null) };
 }
 
 // The time of a player. left: in seconds. since: when the clock began to run, by Date.now(); null while it stands.

@@ -4,9 +4,9 @@ import { html, render, useEffect, useMemo, useRef, useState } from "/static/html
 import { get, stream } from "/static/api.js";
 import { BoardView } from "/static/board.js";
 import { Evaluation, PlayerStrip, scoreOf } from "/static/players.js";
-import { ClockChoice, timeLeft, useClocks } from "/static/clock.js";
+import { ClockChoice, useClocks } from "/static/clock.js";
 import { useGame } from "/static/history.js";
-import { openShared, playersOf, SharedButtons, SharedGame, SILENT, useShared } from "/static/shared.js";
+import { SharedButtons, SharedGame, SILENT, useShared } from "/static/shared.js";
 import { Analysis } from "/static/analysis.js";
 import { betterMove } from "/static/judged.js";
 import { judgeRetry, Review, reviewGame } from "/static/review.js";
@@ -32,32 +32,17 @@ function Page() {
   const [hover, setHover] = useState(null);
   const [offer, setOffer] = useState(null);  // the moves after which the bot would resign
 
-  const shared = useShared(game.shared, {
-    onNext: (key) => begin({ shared: key }, "The new game has begun."),
-    onGone(sentence) {
-      change({ shared: "", clock: "", left: null, first: "you", second: "you" });
-      say(`${capital(sentence)}.`);
-    },
-    onError: setError,
-  });
-  const isShared = game.shared !== "", isSilent = isShared && !shared.state?.over;
-  const [sent, setSent] = useState(null);  // the moves before a move that the server has not confirmed yet
-  const players = !about ? [] : isShared ? playersOf(shared.state) : [game.first, game.second ?? about.opponent];
+  const shared = useShared(game, { change, go, play, begin, say: (text) => say(text), onError: setError });
+  const players = !about ? [] : shared.isOn ? shared.players : [game.first, game.second ?? about.opponent];
   const shown = game.moves.slice(0, game.at);
   const all = game.moves.join(" ");
   const asked = { moves: shown.join(" "), step: game.step, start: game.start };
   const live = game.at === game.moves.length;
   const over = position && (position.outcome || (live && game.resigned !== null));
   const mover = position && !over ? players[position.toPlay] : null;
-  const isBehind = isShared && (all !== shared.state?.moves.join(" ") || game.start !== shared.state.start);
-  const canMove = Boolean(position && !over) && (isShared ? canMoveShared() : mover === "you");
-  const isReady = Boolean(about?.ready) && !isSilent;  // for searches of the judge
+  const canMove = Boolean(position && !over) && (shared.isOn ? shared.canMove && (shared.state.over || mover === "you") : mover === "you");
+  const isReady = Boolean(about?.ready) && !shared.isSilent;  // for searches of the judge
 
-  // A move of one's own while the game runs; afterwards, to try out what could have been, those of both sides.
-  function canMoveShared() {
-    const { begun, you, over: hasEnded } = shared.state ?? {};
-    return hasEnded ? !isBehind : Boolean(begun && live && mover === "you" && you !== null && sent !== all);
-  }
   const hereOf = ({ moves, at, resigned }) => [...moves, at, resigned].join(" "), here = hereOf(game);
   const say = (text, retry, at = game.at) => setSaid({ text, retry, here: hereOf({ ...game, at }) });  // until something else is shown
   const retry = said.here === here ? said.retry : undefined;  // the turn of a review for which another one is sought
@@ -77,15 +62,8 @@ function Page() {
     if (about) document.title = `${titleOf(about.game)} · plyzero`;
   }, [about?.game]);
 
-  useEffect(() => {  // in two places the server has the game
-    if (!shared.state) return;
-    const { moves, start, resigned, timeOver, clock } = shared.state;
-    if (!isBehind && resigned === game.resigned && clock === game.clock) return;
-    change((now) => ({ moves, start, resigned, timeOver, clock, left: null, at: now.at === now.moves.length ? moves.length : now.at }));
-  }, [shared.state, isBehind, game.resigned, game.clock]);
-
   useEffect(() => {
-    if (isBehind) return undefined;
+    if (shared.isBehind) return undefined;
     let left = false;
     setHover(null);
     get("position", { ...asked, moves: all, at: game.at }).then((found) => {
@@ -96,10 +74,10 @@ function Page() {
         : { moves: found.moves, at: live ? found.moves.length : found.at }));
     }, (problem) => left || setError(problem.message));
     return () => { left = true; };
-  }, [all, game.at, game.start, isBehind]);
+  }, [all, game.at, game.start, shared.isBehind]);
 
-  const settled = position && position.at === game.at && position.moves.join(" ") === all && !isBehind;
-  const turn = useClocks({ game, position: settled && live ? position : null, players, isOver: Boolean(game.resigned !== null || (settled && live && position.outcome)), change });
+  const settled = position && position.at === game.at && position.moves.join(" ") === all && !shared.isBehind;
+  const clocks = useClocks({ game, position: settled && live ? position : null, players, isOver: Boolean(game.resigned !== null || (settled && live && position.outcome)), change });
 
   useEffect(() => {  // the bot's move
     if (!settled || !live || !mover || mover === "you" || mover === "friend" || !(about.ready || !needsNetwork(mover))) return undefined;
@@ -128,26 +106,9 @@ function Page() {
 
   // A person's move: played or, where a mistake is retried, only judged.
   function choose(name) {
-    if (!retry) return isShared ? chooseShared(name) : play(name);
+    if (!retry) return shared.isOn ? shared.choose(name) : play(name);
     say(`${name} is searched.`, retry);
     return judgeRetry(judged, retry, { ...asked, at: game.at, moves: shown, name }, (text, isRight) => say(text, isRight ? undefined : retry), setError);
-  }
-
-  async function chooseShared(name) {
-    if (shared.state.over) return play(name, (fields) => go({ ...fields, shared: "", clock: "", first: "you", second: "you" }));
-    setSent(all);
-    setError("");
-    await shared.act("play", { move: name, at: game.at });
-    return setSent(null);
-  }
-
-  async function share() {
-    try {
-      const key = await openShared({ side: top === 0 ? 1 : 0, start: game.start, clock });
-      begin({ shared: key, start: game.start });
-    } catch (problem) {
-      setError(problem.message);
-    }
   }
 
   const onKey = useRef(null);
@@ -214,17 +175,15 @@ function Page() {
     [hover, position, analysis, judged, settled, retry]);
 
   if (!about) return html`<main><p>${error || "Loading."}</p></main>`;
-  const waits = isShared && shared.state && !shared.state.begun ? "Waiting for the other player to open the link." : "";
+  const waits = shared.state && !shared.state.begun ? "Waiting for the other player to open the link." : "";
   const status = waits || (settled ? statusOf({ about, position, game, players }) : "");
-  const why = isSilent ? SILENT : about.ready ? null : `${capital(about.waitsFor)}.`;
-  const canUndo = settled && live && !isShared && position.movers.some((by) => by !== null && (players[by] === "you" || !players.includes("you")));
+  const why = shared.isSilent ? SILENT : about.ready ? null : `${capital(about.waitsFor)}.`;
+  const canUndo = settled && live && !shared.isOn && position.movers.some((by) => by !== null && (players[by] === "you" || !players.includes("you")));
   const top = players[1] === "you" && players[0] !== "you" ? 0 : 1;  // a person sits below the board
   const score = settled ? scoreOf({ position, found: analysis.on ? analysis.found : null, plies: judged?.plies }) : null;
   const winner = !over ? null : position.outcome ? position.outcome.winner : 1 - game.resigned;
-  const times = isShared ? shared.state?.left : timeLeft(game), runs = isShared ? { side: shared.state?.runs, since: shared.at } : turn;
-  const clockOf = (side) => times && (isShared || players[side] === "you") ? { left: times[side], since: runs?.side === side ? runs.since : null } : null;
   const strip = (side) => html`<${PlayerStrip} about=${about} position=${position} side=${side} player=${players[side]}
-    clock=${clockOf(side)} isShared=${isShared} isHere=${shared.state?.here[side]}
+    clock=${shared.isOn ? shared.clockOf(side) : clocks.clockOf(side)} isShared=${shared.isOn} isHere=${shared.state?.here[side]}
     badge=${winner === side ? "has won" : !over && settled && position.toPlay === side ? "to move" : ""}
     onChange=${(player) => change({ [SIDES[side]]: player })} />`;
   const [, width, height] = /viewBox="\S+ \S+ (\S+) (\S+)"/.exec(position?.svg ?? "") ?? [0, 1, 1];
@@ -247,24 +206,24 @@ function Page() {
       <div>
         <section class="card" aria-label="Play">
           <p role="status" aria-live="polite" class="status">${said.here === here && said.text ? `${said.text} ` : ""}${status}</p>
-          ${isShared ? html`<${SharedGame} shared=${shared} />` : null}
+          ${shared.isOn ? html`<${SharedGame} shared=${shared} />` : null}
           ${isOffered ? html`<p>The bot offers to resign. <button onClick=${() => go({ resigned: 1 - position.toPlay })}>Accept</button></p>` : null}
           ${error ? html`<p class="warning" role="alert">${error}</p>` : null}
           ${about.newest !== null && game.step && String(about.newest) !== game.step
             ? html`<p><button onClick=${() => change({ step: String(about.newest) })}>
                 Use the newest model, of step ${about.newest}</button></p>` : null}
           <div class="row">
-            <button disabled=${!canUndo} onClick=${undo} title=${isShared ? "no move is taken back in a game in two places" : live ? null : "at the last position; another move here begins a variation"}>Undo</button>
+            <button disabled=${!canUndo} onClick=${undo} title=${shared.isOn ? "no move is taken back in a game in two places" : live ? null : "at the last position; another move here begins a variation"}>Undo</button>
             <button disabled=${!canMove || !isReady} title=${why} onClick=${hint}>Hint</button>
-            ${isShared ? html`<${SharedButtons} shared=${shared} onLeave=${() => begin({ shared: "" })} />` : html`
+            ${shared.isOn ? html`<${SharedButtons} shared=${shared} onLeave=${() => begin({ shared: "" })} />` : html`
               <button disabled=${Boolean(over) || !players.includes("you")}
                 onClick=${() => go({ at: game.moves.length, resigned: players[position.toPlay] === "you" ? position.toPlay : players.indexOf("you") })}>
                 Resign</button>
               <button onClick=${() => newGame(false)}>New game</button>
               <button onClick=${() => newGame(true)}>New game, sides swapped</button>
-              <button onClick=${share}>Play with a friend</button>`}
+              <button onClick=${() => shared.open({ side: 1 - top, start: game.start, clock })}>Play with a friend</button>`}
           </div>
-          ${isShared ? null : html`<${ClockChoice} clock=${clock} isLater=${clock !== game.clock} onChange=${chooseClock} />`}
+          ${shared.isOn ? null : html`<${ClockChoice} clock=${clock} isLater=${clock !== game.clock} onChange=${chooseClock} />`}
           <${MoveEntry} position=${position} canMove=${canMove} onMove=${choose} />
           <${Rules} text=${about.rules} />
         </section>
@@ -280,7 +239,7 @@ function Page() {
         <${Analysis} state=${analysis} onChange=${(fields) => setAnalysis((before) => ({ ...before, ...fields }))}
           position=${position} why=${why} onLine=${setHover} />
         <section class="card" aria-label="Files">
-          <${Records} about=${about} game=${game} position=${settled ? position : null} players=${players.map((each) => (each === "friend" ? "you" : each))} onLoad=${begin} onError=${setError} say=${say} />
+          <${Records} about=${about} game=${shared.isOn ? { ...game, left: shared.state?.left } : game} position=${settled ? position : null} players=${players.map((each) => (each === "friend" ? "you" : each))} onLoad=${begin} onError=${setError} say=${say} />
           ${position ? html`<${SetUp} position=${position} onStart=${setUp} />` : null}
         </section>
         ${about.hasNetwork ? html`<${NetworkView} asked=${asked} why=${why}

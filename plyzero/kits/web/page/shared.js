@@ -5,6 +5,7 @@ import { LOST, post, stream } from "/static/api.js";
 
 export const SILENT = "The judge helps nobody in a game between two people until it has ended.";
 const RETRY_MS = 1000, SILENCE_MS = 40000, SEATS = "plyzero seats", MOST_SEATS = 50;
+const ALONE = { shared: "", clock: "", first: "you", second: "you" };  // the same game at this page, where both sides may move
 let seats = {};  // key of a game -> token of this browser's seat
 
 // The tokens are kept by the browser, for a reload and for a tab that is opened anew. Some browsers keep nothing.
@@ -31,17 +32,64 @@ async function seatIn(key) {
   return seats[key] ?? "";
 }
 
-// Resolves to the key of a new game that waits for its second player.
-export async function openShared(fields) {
-  const { key, token } = await post("shared/open", fields);
-  keepSeat(key, token);
-  return key;
+// The game in two places that the page shows, whose key is game.shared. page: change, go, play and begin of the page's game,
+// say, which tells a sentence, and onError.
+// isOn: whether there is one. state, at, isLost, act, continueIn: as of useEvents. players: of both sides, by ids.
+// isSilent: whether the judge is. isBehind: whether the page has not yet taken over what the server says.
+// canMove: whether this page may play, if one of its players is to move; after the end everybody may try what could have been.
+// choose(name): play a move. open(fields): open a new game. left, clockOf(side): what is left on the clocks.
+export function useShared(game, page) {
+  const events = useEvents(game.shared, {
+    onNext: (key) => page.begin({ shared: key }, "The new game has begun."),
+    onGone(sentence) {
+      page.change({ ...ALONE, left: null });
+      page.say(`${sentence[0].toUpperCase()}${sentence.slice(1)}.`);
+    },
+    onError: page.onError,
+  });
+  const { state } = events, all = game.moves.join(" "), isOn = game.shared !== "";
+  const [sent, setSent] = useState(null);  // the moves before a move that the server has not confirmed yet
+  const isBehind = isOn && (all !== state?.moves.join(" ") || game.start !== state.start);
+
+  useEffect(() => setSent(null), [all, game.shared]);
+
+  useEffect(() => {
+    if (!state) return;
+    const { moves, start, resigned, timeOver, clock } = state;
+    if (!isBehind && resigned === game.resigned && clock === game.clock) return;
+    page.change((now) => ({ moves, start, resigned, timeOver, clock, left: null, at: now.at === now.moves.length ? moves.length : now.at }));
+  }, [state, isBehind, game.resigned, game.clock]);
+
+  async function choose(name) {
+    if (state.over) return page.play(name, (fields) => page.go({ ...fields, ...ALONE }));
+    page.onError("");
+    setSent(all);
+    if (!(await events.act("play", { move: name, at: game.at }))) setSent(null);
+  }
+
+  async function open(fields) {
+    try {
+      const { key, token } = await post("shared/open", fields);
+      keepSeat(key, token);
+      page.begin({ shared: key, start: fields.start });
+    } catch (problem) {
+      page.onError(problem.message);
+    }
+  }
+
+  return {
+    ...events, isOn, isBehind, choose, open,
+    isSilent: isOn && !state?.over,
+    players: [0, 1].map((side) => (state?.you === side ? "you" : "friend")),
+    canMove: Boolean(state?.over ? !isBehind : state?.begun && game.at === game.moves.length && sent !== all),
+    clockOf: (side) => (state?.left ? { left: state.left[side], since: state.runs === side ? events.at : null } : null),
+  };
 }
 
-// Follows the game with a key, "" = none. onNext is called with the key of the game that follows it, and onGone with a
-// sentence if the server does not have the game. Returns {state, at, isLost, act, continueIn}: what the server says, when
+// Follows the game with a key, "" = none, by its events. onNext is called with the key of the game that follows it, and onGone
+// with a sentence if the server does not have the game. Returns {state, at, isLost, act, continueIn}: what the server says, when
 // it has come, by Date.now(), whether the connection is lost, and functions that do something in the game and go to the next.
-export function useShared(key, { onNext, onGone, onError }) {
+function useEvents(key, { onNext, onGone, onError }) {
   const [found, setFound] = useState(null), [isLost, setLost] = useState(false);
   const calls = useRef(null);
   calls.current = { onNext, onGone, onError };
@@ -90,9 +138,6 @@ export function useShared(key, { onNext, onGone, onError }) {
   const act = (what, fields = {}) => post(`shared/${what}`, { key, token: seats[key] ?? "", ...fields }).catch(({ message }) => calls.current.onError(message));
   return { state: null, at: 0, ...(found?.state.key === key ? found : {}), isLost, act, continueIn };
 }
-
-// Who plays both sides, by ids: "you" and "friend", the other player.
-export const playersOf = (state) => [0, 1].map((side) => (state?.you === side ? "you" : "friend"));
 
 // What is said of the game, and the link to it while the second player has not come.
 export function SharedGame({ shared: { state, isLost } }) {
