@@ -154,9 +154,11 @@ class SharedGame:
             raise UserError(str(error).removeprefix("move 1: ")) from error
         name = self._position.action_name(actions[0])
         following, rolls = _rolled(positions[-1], self._rng)
-        if self._clocks:
-            self._clocks.stop() if following.outcome() is not None else self._clocks.turn_to(int(following.to_play))
         self._set(following, [name, *rolls])
+        if self._clocks and self.is_over:
+            self._clocks.stop()
+        elif self._clocks:
+            self._clocks.turn_to(int(following.to_play))
 
     def resign(self, token: str) -> None:
         """End the game as lost. Raises UserError if it is over, or for those who watch."""
