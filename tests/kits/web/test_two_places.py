@@ -6,8 +6,9 @@ import re
 import pytest
 
 from plyzero.errors import UserError
+from plyzero.kits.web.server import make_home
 from plyzero.play.clock import Clock
-from tests.helpers.web import violations
+from tests.helpers.web import serving, violations
 from tests.kits.web.test_browser import (
     PHONE,
     by_mouse,
@@ -75,6 +76,21 @@ def test_two_people_play_a_game_to_its_end_by_a_link_and_review_it(serve, open_p
     for page in (one, two):
         page.get_by_role("button", name="Review the game").click()
         page.wait_for_selector("text=Accuracy: ")
+
+
+def test_a_link_leads_to_the_game_below_the_home_page(open_page, tmp_path):
+    with serving(make_home(tmp_path)) as address:
+        one = open_page(f"{address}/game/tic-tac-toe/")
+        link = opened(one)
+        assert link.startswith(f"{address}/game/tic-tac-toe/#shared=")
+        two = open_page(link)
+        wait_for_status(one, "^It is your move")
+        by_mouse(one, "b2")
+        wait_for_status(two, "^The other player plays b2. It is your move")
+        other = open_page(link.replace("tic-tac-toe", "connect-four"), refusals=True)
+        wait_for_status(other, "There is no shared game with this link on the server")
+        for page in (one, two, other):
+            page.close()
 
 
 def test_a_person_is_back_on_the_seat_in_a_tab_that_is_opened_anew(serve, open_page):

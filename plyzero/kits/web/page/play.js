@@ -183,7 +183,7 @@ function Page() {
   const score = settled ? scoreOf({ position, found: analysis.on ? analysis.found : null, plies: judged?.plies }) : null;
   const winner = !over ? null : position.outcome ? position.outcome.winner : 1 - game.resigned;
   const strip = (side) => html`<${PlayerStrip} about=${about} position=${position} side=${side} player=${players[side]}
-    clock=${shared.isOn ? shared.clockOf(side) : clocks.clockOf(side)} isShared=${shared.isOn} isHere=${shared.state?.here[side]}
+    clock=${shared.isOn ? shared.clockOf(side) : clocks.clockOf(side)} isShared=${shared.isOn} isAway=${shared.isAway(side)}
     badge=${winner === side ? "has won" : !over && settled && position.toPlay === side ? "to move" : ""}
     onChange=${(player) => change({ [SIDES[side]]: player })} />`;
   const [, width, height] = /viewBox="\S+ \S+ (\S+) (\S+)"/.exec(position?.svg ?? "") ?? [0, 1, 1];

@@ -7,8 +7,8 @@ import { Roll } from "/static/moves.js";
 import { capital, sideName, SIDES } from "/static/status.js";
 
 // side: 0 or 1. badge: "to move", "has won" or nothing. clock: what ClockFace takes, null without one. onChange is called with
-// the id of another player. In a game in two places the players stay, and `isHere` is whether the other one is connected.
-export function PlayerStrip({ about, position, side, player, badge, clock, isShared, isHere, onChange }) {
+// the id of another player. In a game in two places the players stay, and `isAway` is whether this one is not connected.
+export function PlayerStrip({ about, position, side, player, badge, clock, isShared, isAway, onChange }) {
   const colour = position.colours?.[side] ?? "", name = `${capital(SIDES[side])} player${colour && `, ${colour}`}`;
   const strength = about.players.find(({ id }) => id === player)?.strength;
   return html`<div class=${`player ${badge ? "lit" : ""}`}>
@@ -18,7 +18,7 @@ export function PlayerStrip({ about, position, side, player, badge, clock, isSha
       <option value="you">You</option>
       ${about.players.map(({ id, name }) => html`<option value=${id}>${capital(name.replace(/^the /, ""))}</option>`)}
     </select>`}
-    <span class="dim strength" title=${strength}>${isShared && !isHere ? "not connected" : strength ?? ""}</span>
+    <span class="dim strength" title=${strength}>${isAway ? "not connected" : strength ?? ""}</span>
     ${badge === "to move" ? html`<${LastRolls} position=${position} />` : null}
     ${badge ? html`<b>${badge}</b>` : null}
     ${clock ? html`<${ClockFace} ...${clock} label=${`Time of ${sideName(position.colours, side)}`} />` : null}

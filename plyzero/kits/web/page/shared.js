@@ -37,7 +37,8 @@ async function seatIn(key) {
 // isOn: whether there is one. state, at, isLost, act, continueIn: as of useEvents. players: of both sides, by ids.
 // isSilent: whether the judge is. isBehind: whether the page has not yet taken over what the server says.
 // canMove: whether this page may play, if one of its players is to move; after the end everybody may try what could have been.
-// choose(name): play a move. open(fields): open a new game. left, clockOf(side): what is left on the clocks.
+// choose(name): play a move. open(fields): open a new game. isAway(side): whether a player who has come is not connected.
+// clockOf(side): what ClockFace takes, null without a clock.
 export function useShared(game, page) {
   const events = useEvents(game.shared, {
     onNext: (key) => page.begin({ shared: key }, "The new game has begun."),
@@ -82,6 +83,7 @@ export function useShared(game, page) {
     isSilent: isOn && !state?.over,
     players: [0, 1].map((side) => (state?.you === side ? "you" : "friend")),
     canMove: Boolean(state?.over ? !isBehind : state?.begun && game.at === game.moves.length && sent !== all),
+    isAway: (side) => Boolean(state?.begun && !state.here[side]),
     clockOf: (side) => (state?.left ? { left: state.left[side], since: state.runs === side ? events.at : null } : null),
   };
 }
