@@ -8,8 +8,7 @@ import pytest
 from plyzero.errors import UserError
 from plyzero.kits.web.server import make_home
 from plyzero.play.clock import Clock
-from tests.helpers.web import serving, violations
-from tests.kits.web.test_browser import (
+from tests.helpers.play_page import (
     PHONE,
     by_mouse,
     by_touch,
@@ -19,6 +18,7 @@ from tests.kits.web.test_browser import (
     wait_for_moves,
     wait_for_status,
 )
+from tests.helpers.web import serving, violations
 
 pytestmark = pytest.mark.browser
 
