@@ -270,7 +270,7 @@ class SharedAnswers:
             try:
                 shared = self._asked(request)
                 with self._games.followed(shared, token, visitor_of(request)):
-                    while True:
+                    while not self._games.has_ended:
                         changed = shared.changed
                         async with shared.lock:
                             event = shared.describe(token)

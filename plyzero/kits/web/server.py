@@ -88,8 +88,9 @@ def make_app(
     allowed_hosts: names under which visitors may reach the server, besides localhost and IP addresses.
     run:           a run whose dashboard is served too, or the directory in which there will be one.
     """
-    routes = _routes(game, opponents, Searches(usable_cores()), SharedGames(), run=run)
-    return guarded([*routes, *shared_routes()], allowed_hosts)
+    shared = SharedGames()
+    routes = _routes(game, opponents, Searches(usable_cores()), shared, run=run)
+    return guarded([*routes, *shared_routes()], allowed_hosts, shared.end)
 
 
 def make_home(folder: Path, *, allowed_hosts: Collection[str] = ()) -> Starlette:
@@ -120,7 +121,7 @@ def make_home(folder: Path, *, allowed_hosts: Collection[str] = ()) -> Starlette
         await page(scope, receive, send)
 
     home = Route("/", lambda request: HTMLResponse(home_page(folder, usual_opponent)))
-    return guarded([home, *shared_routes(), Mount("/{kind}/{name}", visit)], allowed_hosts)
+    return guarded([home, *shared_routes(), Mount("/{kind}/{name}", visit)], allowed_hosts, shared.end)
 
 
 def _routes(

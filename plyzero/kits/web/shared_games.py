@@ -264,6 +264,7 @@ class SharedGames:
         self._games: dict[str, SharedGame] = {}
         self._followed: dict[str, int] = {}  # visitor -> number of its event streams
         self._lock = threading.Lock()
+        self.has_ended = False  # whether event streams are to end
 
     def open(self, game: GameSpec, *, side: int, clock: str, visitor: str = "") -> SharedGame:
         """Return a new game that is waiting for its second player.
@@ -308,6 +309,12 @@ class SharedGames:
                 del self._followed[visitor]
             shared.last_use = self._now()
             shared.tell()
+
+    def end(self) -> None:
+        """Let all event streams end."""
+        self.has_ended = True
+        for each in [*self._games.values()]:
+            each.tell()
 
     def _keep(self, shared: SharedGame) -> SharedGame:
         with self._lock:

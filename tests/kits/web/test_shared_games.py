@@ -378,3 +378,12 @@ def test_streams_that_stay_open_leave_the_searches_their_places(monkeypatch):
             asked = {"player": "greedy", "moves": "a1"}
             with urllib.request.urlopen(f"{found}/api/think?{urlencode(asked)}", timeout=60) as answer:
                 assert b'"done": true' in answer.read()
+
+
+def test_streams_that_stay_open_end_with_the_server():
+    with serving(make_app(TIC_TAC_TOE, Opponents(TIC_TAC_TOE))) as found:
+        opened = post(found, "open", side=0)[1]
+        answer = urllib.request.urlopen(f"{found}/api/shared/follow?{urlencode(opened)}", timeout=60)
+        assert answer.readline().startswith(b"data: ")
+    with answer:
+        answer.read()  # raises an error for one that is cut
