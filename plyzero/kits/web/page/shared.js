@@ -100,14 +100,20 @@ function useEvents(key, { onNext, onGone, onError }) {
     setFound(null);
     setLost(false);
     if (!key) return undefined;
-    let close = () => {}, left = false, timer = null, before = null;
+    let close = () => {}, left = false, timer = null, before = null, wasLost = false;
     const again = (after) => { clearTimeout(timer); timer = setTimeout(open, after); };
     function lose() {
+      wasLost = true;
       setLost(true);
       again(RETRY_MS);
     }
-    function hear(state) {
+    function answer() {
+      if (wasLost) calls.current.onError("");  // what else has said that the server does not answer
+      wasLost = false;
       setLost(false);
+    }
+    function hear(state) {
+      answer();
       setFound({ state, at: Date.now() });
       again(SILENCE_MS);
       if (state.next && before && !before.next) continueIn(state.next);
@@ -126,7 +132,9 @@ function useEvents(key, { onNext, onGone, onError }) {
     }
     function end(sentence) {
       clearTimeout(timer);
-      if (!left) calls.current.onGone(sentence);
+      if (left) return;
+      answer();
+      calls.current.onGone(sentence);
     }
     open();
     return () => { left = true; close(); clearTimeout(timer); };
