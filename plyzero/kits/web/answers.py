@@ -1,11 +1,12 @@
-"""The answers of the web server: about a game, its positions and searches, and about a run of it."""
+"""The answers of the web server: about a game, its positions and searches, games in two places, and about a run."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -30,6 +31,7 @@ from plyzero.kits.web.play_api import (
 )
 from plyzero.kits.web.review_api import Reviews
 from plyzero.kits.web.searches import Event, Report, Searches
+from plyzero.play.shared_games import SharedGame, SharedGames
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import first_decision, is_chance
 from plyzero.rules.user_errors import with_location
@@ -44,8 +46,15 @@ MAX_SIMULATIONS: Final = 10_000
 MAX_START: Final = 4000
 """Longest text of a position that a visitor may set up, in characters."""
 
+PULSE_SECONDS: Final = 15.0
+"""Longest time between two events of a game in two places, which shows a page that it is still connected."""
+
 MAX_BEGUN: Final = 64
 """Number of positions whose moves are remembered."""
+
+
+BegunGame = Callable[[Request], Awaitable[GameSpec]]
+"""Returns the game that begins at the position that a request names."""
 
 
 class GameAnswers:
@@ -162,7 +171,10 @@ class GameAnswers:
         return JSONResponse(await run_in_threadpool(view))
 
     async def _asked(self, request: Request) -> tuple[GameSpec, str]:
-        """Return the game, which begins at the position `start` if a visitor has set one up, and the moves.
+        return await self.begun_game(request), request.query_params.get("moves", "")
+
+    async def begun_game(self, request: Request) -> GameSpec:
+        """Return the game, which begins at the position `start` of the request if a visitor has set one up.
 
         The moves to a new position are found in a search, so that a visitor who asks for many waits alone.
         """
@@ -175,7 +187,7 @@ class GameAnswers:
                 oldest = next(text for text in self._begun if text)
                 del self._begun[oldest]
             self._begun[start] = game
-        return self._begun[start], request.query_params.get("moves", "")
+        return self._begun[start]
 
     async def _set_up(self, start: str, visitor: str) -> GameSpec:
         def search(report: Report) -> Event:
@@ -203,11 +215,7 @@ class GameAnswers:
                 if "error" in event:
                     return
 
-        async def lines() -> AsyncIterator[str]:
-            async for event in events():
-                yield f"data: {json.dumps(event)}\n\n"
-
-        return StreamingResponse(lines(), media_type="text/event-stream")
+        return stream_of(events())
 
     def _offered(self) -> dict[str, object]:
         """Return the players to choose from, that of a new game, and the newest model of the run."""
@@ -225,6 +233,79 @@ class GameAnswers:
     def _first_search(self) -> None:
         for bot in (self._opponents.network(), self._opponents.judge().bot):
             bot.with_simulations(1).search([first_decision(self._game.start)])
+
+
+class SharedAnswers:
+    """Answers the requests of pages on which two people in two places play a game.
+
+    The parameter `key` of a request names the shared game, and `token` the seat of whoever asks, if there is one.
+    """
+
+    def __init__(self, game: GameSpec, games: SharedGames, begun_game: BegunGame) -> None:
+        self._game, self._games, self._begun_game = game, games, begun_game
+
+    async def open(self, request: Request) -> Response:
+        """Open a game, in which the visitor has the side `side`, with a clock, and return its key and the token."""
+        side, clock = number_of(request, "side", most=1) or 0, request.query_params.get("clock", "")
+        game = await self._begun_game(request)
+        shared = await run_in_threadpool(self._games.open, game, side=side, clock=clock, visitor=visitor_of(request))
+        return JSONResponse({"key": shared.key, "token": shared.token_of(side)})
+
+    async def join(self, request: Request) -> Response:
+        """Take the free seat, and return its token, null if there is none."""
+        shared = self._asked(request)
+        async with shared.lock:
+            token = shared.join()
+        shared.tell()
+        return JSONResponse({"token": token})
+
+    async def play(self, request: Request) -> Response:
+        """Play `move` after `at` moves and rolls."""
+        move, at = request.query_params.get("move", ""), number_of(request, "at") or 0
+        return await self._change(request, lambda shared, token: shared.play(token, move, at))
+
+    async def resign(self, request: Request) -> Response:
+        """Resign."""
+        return await self._change(request, lambda shared, token: shared.resign(token))
+
+    async def offer(self, request: Request) -> Response:
+        """Offer a new game with sides swapped, or accept it."""
+        return await self._change(request, self._games.offer)
+
+    async def follow(self, request: Request) -> Response:
+        """Stream what the visitor sees of the game, each time when it has changed, and after PULSE_SECONDS."""
+        token = token_of(request)
+
+        async def events() -> AsyncIterator[Event]:
+            try:
+                shared = self._asked(request)
+                with self._games.followed(shared, token, visitor_of(request)):
+                    while not self._games.has_ended:
+                        changed = shared.changed
+                        async with shared.lock:
+                            event = shared.describe(token)
+                            seconds = min(PULSE_SECONDS, shared.seconds_left())
+                        yield event
+                        with suppress(TimeoutError):
+                            async with asyncio.timeout(seconds):
+                                await changed.wait()
+            except UserError as error:
+                yield {"done": True, "error": str(error)}
+
+        return stream_of(events())
+
+    def _asked(self, request: Request) -> SharedGame:
+        return self._games.find(request.query_params.get("key", ""), self._game)
+
+    async def _change(self, request: Request, change: Callable[[SharedGame, str], None]) -> Response:
+        """Change a shared game in a thread, since its rules may take their time, and tell whoever follows it."""
+        shared = self._asked(request)
+        try:
+            async with shared.lock:
+                await run_in_threadpool(change, shared, token_of(request))
+        finally:
+            shared.tell()
+        return JSONResponse({})
 
 
 class WarmUp:
@@ -291,6 +372,21 @@ def number_of(request: Request, name: str, *, most: int = 99_999_999) -> int | N
     if not (len(text) <= 16 and text.isascii() and text.isdigit() and int(text) <= most):
         raise UserError(f"expected {name} from 0 to {most}, got {shown(text)}")
     return int(text)
+
+
+def token_of(request: Request) -> str:
+    """Return the token of a seat that a request has, "" without one."""
+    return request.query_params.get("token", "")
+
+
+def stream_of(events: AsyncIterator[Event]) -> Response:
+    """Return the response that streams these events."""
+
+    async def lines() -> AsyncIterator[str]:
+        async for event in events:
+            yield f"data: {json.dumps(event)}\n\n"
+
+    return StreamingResponse(lines(), media_type="text/event-stream")
 
 
 def visitor_of(request: Request) -> str:

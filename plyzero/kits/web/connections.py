@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -68,7 +68,19 @@ def server_of(app: Starlette) -> uvicorn.Server:
         timeout_graceful_shutdown=2,
         h11_max_incomplete_event_size=MAX_ADDRESS,
     )
-    return uvicorn.Server(config)
+    return Server(config, app.state.end_streams)
+
+
+class Server(uvicorn.Server):
+    """A server that ends streams which stay open before it waits for the end of its connections."""
+
+    def __init__(self, config: uvicorn.Config, end_streams: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._end_streams = end_streams
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._end_streams()
+        await super().shutdown(sockets)
 
 
 class Connection(H11Protocol):
@@ -90,13 +102,18 @@ class Connection(H11Protocol):
             self._limit = self.loop.call_later(REQUEST_SECONDS, self.transport.abort)
 
 
-def guarded(routes: Sequence[BaseRoute], allowed_hosts: Collection[str]) -> Starlette:
-    """Return the application with these routes, which answers errors as sentences."""
-    return Starlette(
+def guarded(routes: Sequence[BaseRoute], allowed_hosts: Collection[str], end_streams: Callable[[], None]) -> Starlette:
+    """Return the application with these routes, which answers errors as sentences.
+
+    `end_streams` is called, in the event loop, when the server is to end.
+    """
+    app = Starlette(
         routes=routes,
         middleware=[Middleware(Guard, allowed_hosts=frozenset(allowed_hosts))],
         exception_handlers=dict.fromkeys((UserError, OSError, HTTPException, Exception), _as_sentence),
     )
+    app.state.end_streams = end_streams
+    return app
 
 
 class Guard:

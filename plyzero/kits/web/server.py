@@ -1,4 +1,7 @@
-"""The web server: which address does what. It keeps no state: the moves of a game come with every request."""
+"""The web server: which address does what.
+
+The moves of a game come with every request. Only games between two people in two places are kept, in memory.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import Receive, Scope, Send
 
 from plyzero.errors import UserError, shown
-from plyzero.kits.web.answers import GameAnswers, RunAnswers
+from plyzero.kits.web.answers import GameAnswers, RunAnswers, SharedAnswers
 from plyzero.kits.web.connections import guarded
 from plyzero.kits.web.home import home_page, list_runs
 from plyzero.kits.web.opponents import Opponents, usual_opponent
@@ -24,6 +27,7 @@ from plyzero.kits.web.pages import PAGE, text_of
 from plyzero.kits.web.run_state import Dashboard
 from plyzero.kits.web.searches import Searches
 from plyzero.machine import usable_cores
+from plyzero.play.shared_games import SharedGames
 from plyzero.rules.catalog import GameSpec, installed_games, load_game
 from plyzero.run.directory import RunDirectory, open_run
 
@@ -39,6 +43,18 @@ def game_routes(game: GameAnswers) -> list[BaseRoute]:
         Route("/api/think", game.think),
         Route("/api/review", game.review_game),
         Route("/api/inspect", game.inspect_network),
+    ]
+
+
+def two_places_routes(answers: SharedAnswers) -> list[BaseRoute]:
+    """Return the routes of games between two people in two places."""
+    return [
+        Route("/api/shared/open", answers.open, methods=["POST"]),
+        Route("/api/shared/join", answers.join, methods=["POST"]),
+        Route("/api/shared/play", answers.play, methods=["POST"]),
+        Route("/api/shared/resign", answers.resign, methods=["POST"]),
+        Route("/api/shared/offer", answers.offer, methods=["POST"]),
+        Route("/api/shared/follow", answers.follow),
     ]
 
 
@@ -73,8 +89,9 @@ def make_app(
     allowed_hosts: names under which visitors may reach the server, besides localhost and IP addresses.
     run:           a run whose dashboard is served too, or the directory in which there will be one.
     """
-    routes = _routes(game, opponents, Searches(usable_cores()), run=run)
-    return guarded([*routes, *shared_routes()], allowed_hosts)
+    shared = SharedGames()
+    routes = _routes(game, opponents, Searches(usable_cores()), shared, run=run)
+    return guarded([*routes, *shared_routes()], allowed_hosts, shared.end)
 
 
 def make_home(folder: Path, *, allowed_hosts: Collection[str] = ()) -> Starlette:
@@ -83,13 +100,13 @@ def make_home(folder: Path, *, allowed_hosts: Collection[str] = ()) -> Starlette
     The rules of a run are imported when a visitor opens its page.
     """
     folder = folder.absolute()
-    searches = Searches(usable_cores())
+    searches, shared = Searches(usable_cores()), SharedGames()
 
     @lru_cache
     def page_of(kind: str, name: str) -> Router:
         if kind == "game" and name in installed_games():
             game = load_game(name)
-            return Router(_routes(game, Opponents(game), searches, others=lambda: ()))
+            return Router(_routes(game, Opponents(game), searches, shared, others=lambda: ()))
         path = list_runs(folder).get(name) if kind == "run" else None
         if path is None:
             raise UserError(f"there is no {shown(kind)} {shown(name)} here")
@@ -98,20 +115,21 @@ def make_home(folder: Path, *, allowed_hosts: Collection[str] = ()) -> Starlette
         def other_runs() -> list[str]:
             return [each for each in list_runs(folder) if each != name]
 
-        return Router(_routes(run.game, Opponents(run.game, run=path), searches, run=run, others=other_runs))
+        return Router(_routes(run.game, Opponents(run.game, run=path), searches, shared, run=run, others=other_runs))
 
     async def visit(scope: Scope, receive: Receive, send: Send) -> None:
         page = await run_in_threadpool(page_of, scope["path_params"]["kind"], scope["path_params"]["name"])
         await page(scope, receive, send)
 
     home = Route("/", lambda request: HTMLResponse(home_page(folder, usual_opponent)))
-    return guarded([home, *shared_routes(), Mount("/{kind}/{name}", visit)], allowed_hosts)
+    return guarded([home, *shared_routes(), Mount("/{kind}/{name}", visit)], allowed_hosts, shared.end)
 
 
 def _routes(
     game: GameSpec,
     opponents: Opponents,
     searches: Searches,
+    shared: SharedGames,
     *,
     run: RunDirectory | Path | None = None,
     others: Callable[[], Sequence[str]] | None = None,
@@ -121,7 +139,7 @@ def _routes(
     others: returns the names of the other runs; None without a home page, which is two levels above.
     """
     answers = GameAnswers(game, opponents, searches, has_run=run is not None, has_home=others is not None)
-    routes = game_routes(answers)
+    routes = game_routes(answers) + two_places_routes(SharedAnswers(game, shared, answers.begun_game))
     if run is not None:
         routes += run_routes(RunAnswers(Dashboard(run), others or (lambda: ())))
     return routes

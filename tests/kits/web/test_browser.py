@@ -19,6 +19,16 @@ from plyzero.rules.catalog import load_game
 from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import random_game
 from tests.helpers.learning import add_model
+from tests.helpers.play_page import (
+    PHONE,
+    by_mouse,
+    by_touch,
+    hash_fields,
+    saved,
+    status_of,
+    wait_for_moves,
+    wait_for_status,
+)
 from tests.helpers.runs import small_run
 from tests.helpers.web import serving, violations
 
@@ -35,7 +45,6 @@ GAMES = (
     "backgammon",
     "openspiel:tic_tac_toe",
 )
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 WINDOW = {"viewport": {"width": 1440, "height": 900}}
 AGAINST_RANDOM = "#first=you&second=random"
 
@@ -56,45 +65,9 @@ def examples_are_importable(monkeypatch):
     sys.modules.pop("dots_and_boxes", None)
 
 
-def wait_for_status(page, words):
-    page.wait_for_function(
-        "(words) => RegExp(words).test(document.querySelector('p[role=status]')?.textContent ?? '')", arg=words
-    )
-
-
-def status_of(page):
-    return page.locator("p[role=status]").inner_text().strip()
-
-
 def alert_of(page):
     page.wait_for_selector("[role=alert]")
     return page.locator("[role=alert]").inner_text()
-
-
-def saved(page, path, *, button="Save"):
-    """Press a button that saves the game, and return what is in the file."""
-    with page.expect_download() as download:
-        page.get_by_role("button", name=button).click()
-    download.value.save_as(path)
-    return path.read_text()
-
-
-def wait_for_moves(page, count, *, shown=True):
-    """Wait until the address has so many moves and, if they are to be `shown`, the board those too."""
-    page.wait_for_function(
-        """([count, shown]) =>
-          (new URLSearchParams(location.hash.slice(1)).get("moves").match(/[^ ]+/g) ?? []).length === count
-          && !(shown && document.querySelector("[aria-label=Board]").ariaBusy === "true")""",
-        arg=[count, shown],
-    )
-
-
-def by_mouse(page, cell):
-    page.locator(f'[data-cell="{cell}" i]').last.click(force=True)
-
-
-def by_touch(page, cell):
-    page.locator(f'[data-cell="{cell}" i]').last.tap(force=True)
 
 
 def by_keyboard(page, cell):
@@ -230,10 +203,6 @@ def test_the_focus_stays_on_the_board_for_a_whole_game_by_keyboard(serve, open_p
     assert page.locator(".framing .frame").count() == 1
     page.keyboard.press("Enter")
     wait_for_moves(page, 2)
-
-
-def hash_fields(page):
-    return parse_qs(urlsplit(page.url).fragment)
 
 
 def test_another_move_in_an_earlier_position_is_a_variation(serve, open_page):

@@ -15,9 +15,9 @@ from plyzero.kits.web.play_api import (
     search_position,
     unfinished_position,
 )
-from plyzero.kits.web.spots import final_board_of
 from plyzero.play.clock import Clock
 from plyzero.play.player import RandomPlayer
+from plyzero.play.spots import final_board_of
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import board_of
 from tests.helpers.toys import Constant, Relay, after

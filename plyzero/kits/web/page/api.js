@@ -1,4 +1,8 @@
-// What the server is asked. Every request brings the moves of the game; the server keeps nothing.
+// What the server is asked. Every request brings the moves of the game; the server keeps only games in two places.
+
+import { parseClock } from "/static/clock.js";
+
+export const LOST = "lost"; // the cause of an error if no plyzero server has answered
 
 const LONGEST = 400000; // address, in characters: the server takes no longer one
 
@@ -9,20 +13,26 @@ function addressOf(path, fields) {
   return address;
 }
 
-export async function get(path, fields = {}) {
+export const get = (path, fields) => ask("GET", path, fields);
+export const post = (path, fields) => ask("POST", path, fields);
+
+async function ask(method, path, fields = {}) {
   const address = addressOf(path, fields);
   let answer;
   try {
-    answer = await fetch(address);
+    answer = await fetch(address, { method });
   } catch {
-    throw new Error("The server does not answer.");
+    throw new Error("The server does not answer.", { cause: LOST });
   }
-  const found = await answer.json().catch(() => ({ error: `What answers with ${answer.status} is not plyzero; is there a proxy between?` }));
+  const found = await answer.json().catch(() => {
+    throw new Error(`What answers with ${answer.status} is not plyzero; is there a proxy between?`, { cause: LOST });
+  });
   if (!answer.ok || found.error) throw new Error(found.error);
   return found;
 }
 
-// Calls onEvent with every event of a search, and onError with a sentence. Returns a function that ends the search.
+// Calls onEvent with every event of a stream, such as a search, and onError with a sentence and, if the server has sent it, the
+// event. Returns a function that ends the stream.
 export function stream(path, fields, onEvent, onError) {
   let source;
   try {
@@ -34,7 +44,7 @@ export function stream(path, fields, onEvent, onError) {
   source.onmessage = ({ data }) => {
     const event = JSON.parse(data);
     if (event.done) source.close();
-    if (event.error) onError(event.error);
+    if (event.error) onError(event.error, event);
     else onEvent(event);
   };
   source.onerror = () => {
@@ -47,18 +57,23 @@ export function stream(path, fields, onEvent, onError) {
 let known = null; // the address that was read or written last
 
 // The state of the page is its address: moves, variations, comments by the moves before them, who plays, which position is
-// shown, the text of the first one.
+// shown, the text of the first one, the clock and the time that is left, and the key of a game in two places.
 export function readAddress() {
   known = location.hash;
   const fields = new URLSearchParams(location.hash.slice(1));
   const split = (names) => names.split(" ").filter(Boolean), moves = split(fields.get("moves") ?? "");
   const at = Number(fields.get("at") ?? moves.length), resigned = ["0", "1"].indexOf(fields.get("resigned"));
+  const clock = fields.get("clock") ?? "", left = /^\d{1,9}(\.\d+)? \d{1,9}(\.\d+)?$/.exec(fields.get("left") ?? "");
   return {
     moves,
     at: Number.isInteger(at) && at >= 0 && at < moves.length ? at : moves.length,
     first: fields.get("first") ?? "you",
     second: fields.get("second"),
     resigned: resigned < 0 ? null : resigned,
+    timeOver: resigned >= 0 && fields.has("timeOver"),
+    clock: parseClock(clock) ? clock : "",
+    left: left && parseClock(clock) ? left[0].split(" ").map(Number) : null,
+    shared: fields.get("shared") ?? "",
     step: fields.get("step") ?? "",
     start: fields.get("start") ?? "",
     lines: fields.getAll("line").map(split),
@@ -67,11 +82,15 @@ export function readAddress() {
 }
 
 // isNew: as an entry of the browser's history, so that its Back button leads to what was shown before.
-export function writeAddress({ moves, at, first, second, resigned, step, start, lines, notes }, isNew) {
+export function writeAddress({ moves, at, first, second, resigned, timeOver, step, start, lines, notes, clock, left, shared }, isNew) {
   if (location.hash !== known) return; // the Back button has changed it, and the event that says so is on its way
   const fields = new URLSearchParams({ moves: moves.join(" "), first, second });
   if (at < moves.length) fields.set("at", at);
   if (resigned !== null) fields.set("resigned", resigned);
+  if (timeOver) fields.set("timeOver", "1");
+  if (clock) fields.set("clock", clock);
+  if (left) fields.set("left", left.join(" "));
+  if (shared) fields.set("shared", shared);
   if (step) fields.set("step", step);
   if (start) fields.set("start", start);
   for (const line of lines) fields.append("line", line.join(" "));

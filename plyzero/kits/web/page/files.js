@@ -2,6 +2,7 @@
 
 import { html, useEffect, useRef, useState } from "/static/html.js";
 import { get } from "/static/api.js";
+import { parseClock, timeLeft } from "/static/clock.js";
 import { readSgf, writeSgf } from "/static/sgf.js";
 import { nameOf, SIDES } from "/static/status.js";
 
@@ -14,7 +15,7 @@ export function Records({ about, game, position, players, onLoad, onError, say }
     const result = SIDES[winner] ?? (winner === null ? "draw" : null), { lines, notes } = game;
     const record = { version: game.start ? 2 : 1, ...(game.start && { start: game.start }), game: about.identity, person: SIDES[person], bot: nameOf(about, players[1 - person]),
       moves: game.moves, result, resigned: game.resigned === person,
-      ...(game.resigned === 1 - person && { end: "resign" }), ...(lines.length && { variations: lines }), ...(Object.keys(notes).length && { comments: notes }) };
+      ...(game.resigned === 1 - person && { end: "resign" }), ...(game.clock && { clock: game.clock, left: timeLeft(game) }), ...(game.timeOver && { timeOver: true }), ...(lines.length && { variations: lines }), ...(Object.keys(notes).length && { comments: notes }) };
     download(JSON.stringify(record), "json");
   }
   function saveSgf() {
@@ -44,12 +45,13 @@ export function Records({ about, game, position, players, onLoad, onError, say }
       onError(`${chosen.name} cannot be loaded: ${problem.message}`);
     }
   }
-  async function show({ moves, person: side, bot: other, start = "", end, winner, resigned, variations = [], comments = {}, note = "" }) {
+  async function show({ moves, person: side, bot: other, start = "", end, winner, resigned, clock, left, timeOver, variations = [], comments = {}, note = "" }) {
     await get("position", { moves: moves.join(" "), start });
     const sides = SIDES.map((each) => (!side || other === "you" || each === side ? "you" : about.opponent));
     const bot = side ? 1 - SIDES.indexOf(side) : 1 - SIDES.indexOf(winner); // or whoever has lost
     const loser = resigned ? 1 - bot : end === "resign" ? bot : null;
-    onLoad({ moves, at: moves.length, first: sides[0], second: sides[1], start, resigned: SIDES[loser] ? loser : null, lines: variations, notes: comments }, `The game was loaded.${note}`);
+    onLoad({ moves, at: moves.length, first: sides[0], second: sides[1], start, resigned: SIDES[loser] ? loser : null,
+      timeOver: Boolean(SIDES[loser] && timeOver), clock: parseClock(clock) ? clock : "", left: parseClock(clock) && left ? left : null, lines: variations, notes: comments }, `The game was loaded.${note}`);
   }
   return html`<div class="row">
     <button onClick=${save} disabled=${!position}>Save</button>
@@ -111,6 +113,9 @@ const FIELDS = {
   winner: ["a text", isTextOrMissing],
   end: ["a text", isTextOrMissing],
   resigned: ["true or false", (value) => isMissing(value) || typeof value === "boolean"],
+  clock: ["a clock, such as 5m+3s", (value) => isMissing(value) || (isText(value) && Boolean(parseClock(value)))],
+  left: ["two numbers of seconds", (value) => isMissing(value) || (Array.isArray(value) && value.length === 2 && value.every((each) => typeof each === "number" && each >= 0 && each < 1e9))],
+  timeOver: ["true or false", (value) => isMissing(value) || typeof value === "boolean"],
   variations: ["lists of names", (value) => isMissing(value) || (Array.isArray(value) && value.every(areTexts))],
   comments: ["texts by the moves before them", (value) => isMissing(value) || (value.constructor === Object && areTexts(Object.values(value)))],
 };

@@ -1,10 +1,13 @@
 // The page on which a game is played, analysed and reviewed.
 
 import { html, render, useEffect, useMemo, useRef, useState } from "/static/html.js";
-import { get, readAddress, stream, writeAddress } from "/static/api.js";
+import { get, stream } from "/static/api.js";
 import { BoardView } from "/static/board.js";
 import { Evaluation, PlayerStrip, scoreOf } from "/static/players.js";
 import { Analysis, drawingOf } from "/static/analysis.js";
+import { ClockChoice, useClocks } from "/static/clock.js";
+import { useGame } from "/static/history.js";
+import { SharedButtons, SharedGame, SILENT, useShared } from "/static/shared.js";
 import { betterMove } from "/static/judged.js";
 import { judgeRetry, Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
@@ -20,7 +23,8 @@ const KEYS = { ArrowLeft: -1, ArrowRight: 1 }, KEYS_ON_BOARD = { PageUp: -1, Pag
 
 function Page() {
   const [about, setAbout] = useState(null);
-  const [game, setGame] = useState(readAddress);
+  const { game, change, go, play, follow, begin: beginGame } = useGame(about?.opponent);
+  const [clock, setClock] = useState(game.clock);  // of the next new game
   const [position, setPosition] = useState(null);
   const [analysis, setAnalysis] = useState({ on: false, found: null, mode: "policy", simulations: 256 });
   const [review, setReview] = useState(null);
@@ -29,21 +33,17 @@ function Page() {
   const [hover, setHover] = useState(null);
   const [offer, setOffer] = useState(null);  // the moves after which the bot would resign
 
-  const players = about ? [game.first, game.second ?? about.opponent] : [];
+  const shared = useShared(game, { change, go, play, begin, say: (text) => say(text), onError: setError });
+  const players = !about ? [] : shared.isOn ? shared.players : [game.first, game.second ?? about.opponent];
   const shown = game.moves.slice(0, game.at);
   const all = game.moves.join(" ");
   const asked = { moves: shown.join(" "), step: game.step, start: game.start };
   const live = game.at === game.moves.length;
   const over = position && (position.outcome || (live && game.resigned !== null));
   const mover = position && !over ? players[position.toPlay] : null;
-  const canMove = Boolean(position && !over && mover === "you");
+  const canMove = Boolean(position && !over) && (shared.isOn ? shared.canMove && (shared.state.over || mover === "you") : mover === "you");
+  const isReady = Boolean(about?.ready) && !shared.isSilent;  // for searches of the judge
 
-  const change = (fields) => setGame((before) => ({ ...before, ...fields }));
-  const visit = useRef(false);
-  function go(fields) {  // what a person does is an entry of the browser's history; what follows by itself is not
-    visit.current = true;
-    change(fields);
-  }
   const hereOf = ({ moves, at, resigned }) => [...moves, at, resigned].join(" "), here = hereOf(game);
   const say = (text, retry, at = game.at) => setSaid({ text, retry, here: hereOf({ ...game, at }) });  // until something else is shown
   const retry = said.here === here ? said.retry : undefined;  // the turn of a review for which another one is sought
@@ -60,35 +60,28 @@ function Page() {
   }, [about?.newest, game.step]);
 
   useEffect(() => {
-    const onAddress = () => setGame(readAddress());
-    addEventListener("hashchange", onAddress);
-    return () => removeEventListener("hashchange", onAddress);
-  }, []);
+    if (about) document.title = `${titleOf(about.game)} · plyzero`;
+  }, [about?.game]);
 
   useEffect(() => {
-    if (!about) return;
-    writeAddress({ ...game, second: game.second ?? about.opponent }, visit.current);
-    visit.current = false;
-    document.title = `${titleOf(about.game)} · plyzero`;
-  }, [about?.game, game]);
-
-  useEffect(() => {
+    if (shared.isBehind) return undefined;
     let left = false;
     setHover(null);
     get("position", { ...asked, moves: all, at: game.at }).then((found) => {
       if (left) return;
       setError("");
       setPosition(found);
-      setGame((now) => (now.moves.join(" ") !== all || now.at !== game.at ? now  // something else is to be shown by now
-        : { ...now, moves: found.moves, at: live ? found.moves.length : found.at }));
+      change((now) => (now.moves.join(" ") !== all || now.at !== game.at ? {}  // something else is to be shown by now
+        : { moves: found.moves, at: live ? found.moves.length : found.at }));
     }, (problem) => left || setError(problem.message));
     return () => { left = true; };
-  }, [all, game.at, game.start]);
+  }, [all, game.at, game.start, shared.isBehind]);
 
-  const settled = position && position.at === game.at && position.moves.join(" ") === all;
+  const settled = position && position.at === game.at && position.moves.join(" ") === all && !shared.isBehind;
+  const clocks = useClocks({ game, position: settled && live ? position : null, players, isOver: Boolean(game.resigned !== null || (settled && live && position.outcome)), change });
 
   useEffect(() => {  // the bot's move
-    if (!settled || !live || !mover || mover === "you" || !(about.ready || !needsNetwork(mover))) return undefined;
+    if (!settled || !live || !mover || mover === "you" || mover === "friend" || !(about.ready || !needsNetwork(mover))) return undefined;
     return stream("think", { ...asked, player: mover }, (event) => {
       if (!event.done) return;
       setOffer(event.hopeless ? [...shown, event.choice].join(" ") : null);
@@ -98,7 +91,7 @@ function Page() {
 
   useEffect(() => {  // the analysis
     setAnalysis((before) => ({ ...before, found: null }));
-    if (!about?.ready || !settled || !analysis.on || position.outcome) return undefined;
+    if (!isReady || !settled || !analysis.on || position.outcome) return undefined;
     const fields = { ...asked, simulations: analysis.simulations };
     let close = () => {};
     const begin = () => {
@@ -110,7 +103,7 @@ function Page() {
     begin();
     document.addEventListener("visibilitychange", begin);
     return () => { close(); document.removeEventListener("visibilitychange", begin); };
-  }, [about?.ready, settled, position, analysis.on, analysis.simulations, game.step]);
+  }, [isReady, settled, position, analysis.on, analysis.simulations, game.step]);
 
   // Say why cells that were clicked begin no legal move.
   function explain(cells) {
@@ -121,20 +114,9 @@ function Page() {
 
   // A person's move: played or, where a mistake is retried, only judged.
   function choose(name) {
-    if (!retry) return play(name);
+    if (!retry) return shared.isOn ? shared.choose(name) : play(name);
     say(`${name} is searched.`, retry);
     return judgeRetry(judged, retry, { ...asked, at: game.at, moves: shown, name }, (text, isRight) => say(text, isRight ? undefined : retry), setError);
-  }
-
-  function play(name, show = go) {
-    if (game.moves[game.at] === name) show({ at: game.at + 1 });
-    else follow([...shown, name], game.at + 1, show);
-  }
-
-  // Show another line; the one before stays as a variation, unless the other continues it.
-  function follow(moves, at, show = go) {
-    const lines = [...game.lines, game.moves].filter((line) => !line.every((name, i) => name === moves[i]));
-    show({ moves, at, resigned: null, lines: lines.slice(-20) });
   }
 
   const onKey = useRef(null);
@@ -156,7 +138,7 @@ function Page() {
   function undo() {
     const mine = players.map((player) => player === "you");
     const last = position.movers.findLastIndex((by) => by !== null && (mine[by] || !mine.includes(true)));
-    if (last >= 0) go({ moves: game.moves.slice(0, last), at: last, resigned: null });
+    if (last >= 0) go({ moves: game.moves.slice(0, last), at: last, resigned: null, timeOver: false, ...(game.timeOver && { clock: "", left: null }) });
   }
 
   function hint() {
@@ -169,14 +151,19 @@ function Page() {
     }, setError);
   }
 
+  // A clock applies to the next game, or to this one before its first move.
+  function chooseClock(text) {
+    setClock(text);
+    if (position?.movers.every((by) => by === null)) change({ clock: text, left: null });
+  }
+
   function newGame(swap) {
     const [first, second] = swap ? [players[1], players[0]] : players;
     begin({ first, second, start: game.start });
   }
 
   function begin(fields, text = game.moves.length ? "The game before is behind the browser's Back button." : "") {
-    const next = { moves: [], at: 0, resigned: null, lines: [], notes: {}, start: "", ...fields };
-    go(next);
+    const next = beginGame({ clock, ...fields });
     setSaid({ text, here: hereOf(next) });
   }
 
@@ -197,13 +184,15 @@ function Page() {
     [hover, position, analysis, judged, settled, retry]);
 
   if (!about) return html`<main><p>${error || "Loading."}</p></main>`;
-  const status = settled ? statusOf({ about, position, game, players }) : "";
-  const why = about.ready ? null : `${capital(about.waitsFor)}.`;
-  const canUndo = settled && live && position.movers.some((by) => by !== null && (players[by] === "you" || !players.includes("you")));
+  const waits = shared.state && !shared.state.begun ? "Waiting for the other player to open the link." : "";
+  const status = waits || (settled ? statusOf({ about, position, game, players }) : "");
+  const why = shared.isSilent ? SILENT : about.ready ? null : `${capital(about.waitsFor)}.`;
+  const canUndo = settled && live && !shared.isOn && position.movers.some((by) => by !== null && (players[by] === "you" || !players.includes("you")));
   const top = players[1] === "you" && players[0] !== "you" ? 0 : 1;  // a person sits below the board
   const score = settled ? scoreOf({ position, found: analysis.on ? analysis.found : null, plies: judged?.plies }) : null;
   const winner = !over ? null : position.outcome ? position.outcome.winner : 1 - game.resigned;
   const strip = (side) => html`<${PlayerStrip} about=${about} position=${position} side=${side} player=${players[side]}
+    clock=${shared.isOn ? shared.clockOf(side) : clocks.clockOf(side)} isShared=${shared.isOn} isAway=${shared.isAway(side)}
     badge=${winner === side ? "has won" : !over && settled && position.toPlay === side ? "to move" : ""}
     onChange=${(player) => change({ [SIDES[side]]: player })} />`;
   const [, width, height] = /viewBox="\S+ \S+ (\S+) (\S+)"/.exec(position?.svg ?? "") ?? [0, 1, 1];
@@ -226,26 +215,30 @@ function Page() {
       <div>
         <section class="card" aria-label="Play">
           <p role="status" aria-live="polite" class="status">${said.here === here && said.text ? `${said.text} ` : ""}${status}</p>
+          ${shared.isOn ? html`<${SharedGame} shared=${shared} />` : null}
           ${isOffered ? html`<p>The bot offers to resign. <button onClick=${() => go({ resigned: 1 - position.toPlay })}>Accept</button></p>` : null}
           ${error ? html`<p class="warning" role="alert">${error}</p>` : null}
           ${about.newest !== null && game.step && String(about.newest) !== game.step
             ? html`<p><button onClick=${() => change({ step: String(about.newest) })}>
                 Use the newest model, of step ${about.newest}</button></p>` : null}
           <div class="row">
-            <button disabled=${!canUndo} onClick=${undo} title=${live ? null : "at the last position; another move here begins a variation"}>Undo</button>
-            <button disabled=${!canMove || !about.ready} title=${why} onClick=${hint}>Hint</button>
-            <button disabled=${Boolean(over) || !players.includes("you")}
-              onClick=${() => go({ at: game.moves.length, resigned: players[position.toPlay] === "you" ? position.toPlay : players.indexOf("you") })}>
-              Resign</button>
-            <button onClick=${() => newGame(false)}>New game</button>
-            <button onClick=${() => newGame(true)}>New game, sides swapped</button>
+            <button disabled=${!canUndo} onClick=${undo} title=${shared.isOn ? "no move is taken back in a game in two places" : live ? null : "at the last position; another move here begins a variation"}>Undo</button>
+            <button disabled=${!canMove || !isReady} title=${why} onClick=${hint}>Hint</button>
+            ${shared.isOn ? html`<${SharedButtons} shared=${shared} onLeave=${() => begin({ shared: "" })} />` : html`
+              <button disabled=${Boolean(over) || !players.includes("you")}
+                onClick=${() => go({ at: game.moves.length, resigned: players[position.toPlay] === "you" ? position.toPlay : players.indexOf("you") })}>
+                Resign</button>
+              <button onClick=${() => newGame(false)}>New game</button>
+              <button onClick=${() => newGame(true)}>New game, sides swapped</button>
+              <button onClick=${() => shared.open({ side: 1 - top, start: game.start, clock })}>Play with a friend</button>`}
           </div>
+          ${shared.isOn ? null : html`<${ClockChoice} clock=${clock} isLater=${clock !== game.clock} onChange=${chooseClock} />`}
           <${MoveEntry} position=${position} canMove=${canMove} onMove=${choose} />
           <${Rules} text=${about.rules} />
         </section>
         ${position ? html`<${Review} review=${judged} game=${game} position=${position} why=${why}
           onShow=${show} onFollow=${follow} onDelete=${(line) => go({ lines: game.lines.filter((each) => each !== line) })}
-          retry=${retry} canRetry=${(by) => about.ready && players[by] === "you"} onNote=${(text) => change({ notes: { ...game.notes, [asked.moves]: text } })}
+          retry=${retry} canRetry=${(by) => isReady && players[by] === "you"} onNote=${(text) => change({ notes: { ...game.notes, [asked.moves]: text } })}
           onRetry=${(turn, at) => {
             say(`Find a better move than ${game.moves[at]}.`, turn, at);
             go({ at });
@@ -255,11 +248,11 @@ function Page() {
         <${Analysis} state=${analysis} onChange=${(fields) => setAnalysis((before) => ({ ...before, ...fields }))}
           position=${position} why=${why} onLine=${setHover} />
         <section class="card" aria-label="Files">
-          <${Records} about=${about} game=${game} position=${settled ? position : null} players=${players} onLoad=${begin} onError=${setError} say=${say} />
+          <${Records} about=${about} game=${shared.isOn ? { ...game, left: shared.state?.left } : game} position=${settled ? position : null} players=${players.map((each) => (each === "friend" ? "you" : each))} onLoad=${begin} onError=${setError} say=${say} />
           ${position ? html`<${SetUp} position=${position} onStart=${setUp} />` : null}
         </section>
         ${about.hasNetwork ? html`<${NetworkView} asked=${asked} position=${position} why=${why}
-          ready=${about.ready && settled && !position.outcome} />` : null}
+          ready=${isReady && settled && !position.outcome} />` : null}
       </div>
     </main>`;
 }

@@ -2,24 +2,27 @@
 
 import { html } from "/static/html.js";
 import { expected } from "/static/analysis.js";
+import { ClockFace } from "/static/clock.js";
 import { Roll } from "/static/moves.js";
 import { capital, sideName, SIDES } from "/static/status.js";
 
-// side: 0 or 1. badge: "to move", "has won" or nothing. onChange is called with the id of another player.
-export function PlayerStrip({ about, position, side, player, badge, onChange }) {
+// side: 0 or 1. badge: "to move", "has won" or nothing. clock: what ClockFace takes, null without one. onChange is called with
+// the id of another player. In a game in two places the players stay, and `isAway` is whether this one is not connected.
+export function PlayerStrip({ about, position, side, player, badge, clock, isShared, isAway, onChange }) {
   const colour = position.colours?.[side] ?? "", name = `${capital(SIDES[side])} player${colour && `, ${colour}`}`;
   const chosen = about.players.find(({ id }) => id === player), strength = chosen?.name.includes(chosen.strength) ? "" : chosen?.strength;
   return html`<div class=${`player ${badge ? "lit" : ""}`}>
     ${colour ? html`<span class=${`piece p${side}`}></span>` : null}
     <span>${capital(colour || SIDES[side])}</span>
-    <select aria-label=${name} value=${player} onChange=${(event) => onChange(event.target.value)}>
+    ${isShared ? html`<b class="who">${player === "you" ? "You" : "Other player"}</b>` : html`<select aria-label=${name} value=${player} onChange=${(event) => onChange(event.target.value)}>
       <option value="you">You</option>
       ${about.players.map(({ id, name }) => html`<option value=${id}>${capital(name.replace(/^the /, ""))}</option>`)}
-    </select>
+    </select>`}
     ${position.scoreboard?.[side] ? html`<span class="scoreboard">${position.scoreboard[side]}</span>` : null}
-    <span class="dim strength">${strength ?? ""}</span>
+    <span class="dim strength">${isAway ? "not connected" : strength ?? ""}</span>
     ${badge === "to move" ? html`<${LastRolls} position=${position} />` : null}
     ${badge ? html`<b>${badge}</b>` : null}
+    ${clock ? html`<${ClockFace} ...${clock} label=${`Time of ${sideName(position.colours, side)}`} />` : null}
   </div>`;
 }
 

@@ -6,6 +6,7 @@ export const SIDES = ["first", "second"];
 export const sideName = (colours, side) => (colours ? capital(colours[side]) : `the ${SIDES[side]} player`);
 
 export function nameOf(about, player) {
+  if (player === "friend") return "the other player";
   return player === "you" ? "you" : about.players.find(({ id }) => id === player)?.name ?? player;
 }
 
@@ -57,6 +58,7 @@ export function statusOf({ about, position, game, players }) {
 
 function nowIn({ about, position, game, players, both }) {
   const person = players.includes("you"), named = (side) => capital(sideName(position.colours, side));
+  if (game.timeOver) return timeIsOver(game.resigned, players, named);
   if (game.resigned !== null) return both ? `${named(game.resigned)} resigned.` : capital(`${spoken(about, players[game.resigned])} resigned.`);
   if (position.outcome) {
     const { winner, score } = position.outcome, review = person && about.ready ? " Review the game to see which turns lost most." : "";
@@ -70,6 +72,12 @@ function nowIn({ about, position, game, players, both }) {
   const waits = about.ready ? "" : ` ${capital(about.waitsFor)}.`;
   const pure = about.hasRun && !about.hasNetwork && !position.movers.length && players.some((player) => player.startsWith("mcts:")) ? " Pure MCTS plays by the same rules until the run has a model, which then takes its place." : "";
   const way = waits && about.hasNetwork && players.some(needsNetwork) ? " Choose pure MCTS as the opponent to play now." : "";
+  if (mover === "friend") return both ? `${named(position.toPlay)} is to move.${begins}` : `It is the other player's move.${begins}`;
   if (mover === "you") return `${both ? `${named(position.toPlay)} is to move.` : "It is your move."}${begins}${pure}${waits}${way}`;
   return `${about.ready || !needsNetwork(mover) ? `${capital(spoken(about, mover))} is searching.` : ""}${begins}${pure}${waits}${way}`.trim();
+}
+
+function timeIsOver(loser, players, named) {
+  if (players[0] === players[1]) return `${named(loser)}'s time is over; ${named(1 - loser)} has won.`;
+  return players[loser] === "you" ? "Your time is over; you have lost." : "The other player's time is over; you have won.";
 }
