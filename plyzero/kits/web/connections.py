@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -90,10 +91,18 @@ class Connection(H11Protocol):
             self._limit = self.loop.call_later(REQUEST_SECONDS, self.transport.abort)
 
 
-def guarded(routes: Sequence[BaseRoute], allowed_hosts: Collection[str]) -> Starlette:
-    """Return the application with these routes, which answers errors as sentences."""
+def guarded(
+    routes: Sequence[BaseRoute],
+    allowed_hosts: Collection[str],
+    lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]],
+) -> Starlette:
+    """Return the application with these routes, which answers errors as sentences.
+
+    lifespan: the context in which the server runs.
+    """
     return Starlette(
         routes=routes,
+        lifespan=lifespan,
         middleware=[Middleware(Guard, allowed_hosts=frozenset(allowed_hosts))],
         exception_handlers=dict.fromkeys((UserError, OSError, HTTPException, Exception), _as_sentence),
     )

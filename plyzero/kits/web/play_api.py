@@ -17,12 +17,12 @@ from plyzero.errors import UserError
 from plyzero.kits.engines.game_record import from_moves
 from plyzero.kits.engines.points import Points
 from plyzero.kits.web.searches import Event, Report
-from plyzero.kits.web.spots import line_of, spots_of
 from plyzero.play.agents import AgentPlayer
 from plyzero.play.found_moves import is_hopeless, move_infos, root_info
 from plyzero.play.player import Player
 from plyzero.play.players import Bot
 from plyzero.play.session import Session
+from plyzero.play.spots import line_of, spots_of
 from plyzero.rules.board import Board
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import GameSpec

@@ -11,8 +11,8 @@ from plyzero.kits.review.scale import Scale
 from plyzero.kits.review.tables import ReviewedGame
 from plyzero.kits.review.values import Valuer
 from plyzero.kits.web.searches import Event, Report
-from plyzero.kits.web.spots import line_of
 from plyzero.play.session import SIDES
+from plyzero.play.spots import line_of
 
 if TYPE_CHECKING:
     from plyzero.kits.engines.game_record import GameRecord

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from functools import lru_cache
 from mimetypes import guess_type
 from pathlib import Path
@@ -72,8 +73,9 @@ def make_app(
     allowed_hosts: names under which visitors may reach the server, besides localhost and IP addresses.
     run:           a run whose dashboard is served too, or the directory in which there will be one.
     """
-    routes = _routes(game, opponents, Searches(usable_cores()), run=run)
-    return guarded([*routes, *shared_routes()], allowed_hosts)
+    answers = GameAnswers(game, opponents, Searches(usable_cores()), has_run=run is not None, has_home=False)
+    routes = _routes(answers, run=run)
+    return guarded([*routes, *shared_routes()], allowed_hosts, _running(answers.end, begin=answers.prepare))
 
 
 def make_home(folder: Path, *, allowed_hosts: Collection[str] = ()) -> Starlette:
@@ -83,12 +85,18 @@ def make_home(folder: Path, *, allowed_hosts: Collection[str] = ()) -> Starlette
     """
     folder = folder.absolute()
     searches = Searches(usable_cores())
+    ending = ExitStack()
+
+    def answers_of(game: GameSpec, opponents: Opponents, *, has_run: bool) -> GameAnswers:
+        answers = GameAnswers(game, opponents, searches, has_run=has_run, has_home=True)
+        ending.callback(answers.end)
+        return answers
 
     @lru_cache
     def page_of(kind: str, name: str) -> Router:
         if kind == "game" and name in installed_games():
             game = load_game(name)
-            return Router(_routes(game, Opponents(game), searches, others=lambda: ()))
+            return Router(_routes(answers_of(game, Opponents(game), has_run=False)))
         path = list_runs(folder).get(name) if kind == "run" else None
         if path is None:
             raise UserError(f"there is no {shown(kind)} {shown(name)} here")
@@ -97,30 +105,41 @@ def make_home(folder: Path, *, allowed_hosts: Collection[str] = ()) -> Starlette
         def other_runs() -> list[str]:
             return [each for each in list_runs(folder) if each != name]
 
-        return Router(_routes(run.game, Opponents(run.game, run=path), searches, run=run, others=other_runs))
+        answers = answers_of(run.game, Opponents(run.game, run=path), has_run=True)
+        return Router(_routes(answers, run=run, others=other_runs))
 
     async def visit(scope: Scope, receive: Receive, send: Send) -> None:
         page = await run_in_threadpool(page_of, scope["path_params"]["kind"], scope["path_params"]["name"])
         await page(scope, receive, send)
 
     home = Route("/", lambda request: HTMLResponse(home_page(folder, usual_opponent)))
-    return guarded([home, *shared_routes(), Mount("/{kind}/{name}", visit)], allowed_hosts)
+    return guarded([home, *shared_routes(), Mount("/{kind}/{name}", visit)], allowed_hosts, _running(ending.close))
 
 
 def _routes(
-    game: GameSpec,
-    opponents: Opponents,
-    searches: Searches,
+    answers: GameAnswers,
     *,
     run: RunDirectory | Path | None = None,
-    others: Callable[[], Sequence[str]] | None = None,
+    others: Callable[[], Sequence[str]] = lambda: (),
 ) -> list[BaseRoute]:
-    """Return the routes of one game, and of a run of it.
-
-    others: returns the names of the other runs; None without a home page, which is two levels above.
-    """
-    answers = GameAnswers(game, opponents, searches, has_run=run is not None, has_home=others is not None)
+    """Return the routes of one game, and of a run of it; `others` returns the names of the other runs."""
     routes = game_routes(answers)
     if run is not None:
-        routes += run_routes(RunAnswers(Dashboard(run), others or (lambda: ())))
+        routes += run_routes(RunAnswers(Dashboard(run), others))
     return routes
+
+
+def _running(
+    end: Callable[[], object], begin: Callable[[], object] = lambda: None
+) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+    """Return the context of a server that calls `begin` before it answers, and `end` when it has answered all."""
+
+    @asynccontextmanager
+    async def running(app: Starlette) -> AsyncIterator[None]:
+        begin()
+        try:
+            yield
+        finally:
+            end()
+
+    return running

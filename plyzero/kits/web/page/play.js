@@ -10,7 +10,7 @@ import { judgeRetry, Review, reviewGame } from "/static/review.js";
 import { NetworkView } from "/static/network.js";
 import { Records, SetUp } from "/static/files.js";
 import { Rules } from "/static/rules.js";
-import { capital, needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
+import { canSearch, capital, SIDES, statusOf, stepsOf } from "/static/status.js";
 
 const titleOf = (game) => game.replace(/^[\w.:]*:/, "");  // of my_module:MyGame its class
 
@@ -87,13 +87,13 @@ function Page() {
   const settled = position && position.at === game.at && position.moves.join(" ") === all;
 
   useEffect(() => {  // the bot's move
-    if (!settled || !live || !mover || mover === "you" || !(about.ready || !needsNetwork(mover))) return undefined;
+    if (!settled || !live || !mover || mover === "you" || !canSearch(about, mover)) return undefined;
     return stream("think", { ...asked, player: mover }, (event) => {
       if (!event.done) return;
       setOffer(event.hopeless ? [...shown, event.choice].join(" ") : null);
       play(event.choice, change);
     }, setError);
-  }, [about?.ready, settled, position, mover, live]);
+  }, [about?.ready, about?.playsMeanwhile, settled, position, mover, live]);
 
   useEffect(() => {  // the analysis
     setAnalysis((before) => ({ ...before, found: null }));
