@@ -16,7 +16,6 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from plyzero.errors import UserError
-from plyzero.kits.web.play_api import search_position, unfinished_position
 from plyzero.kits.web.searches import Event, Report, run_search
 from plyzero.ops.child import PYTHON, Child
 from plyzero.play.clock import Clock
@@ -199,6 +198,7 @@ class PlainSearch:
 def answer_requests() -> None:
     """Be the child process: search for the opponents that the first message describes, until the input ends."""
     from plyzero.kits.web.opponents import Opponents
+    from plyzero.kits.web.play_api import search_position, unfinished_position
 
     connection = Connection(os.dup(0))
     sys.stdin = io.StringIO()  # the input is not for the rules
