@@ -17,6 +17,7 @@ from plyzero.kits.web.opponents import Opponents
 from plyzero.kits.web.preparation import PlainSearch
 from plyzero.kits.web.searches import LeftError
 from plyzero.kits.web.server import make_app
+from plyzero.play.clock import Clock
 from plyzero.rules import compiled_game
 from plyzero.rules.catalog import GameSpec, load_game
 from tests.helpers.learning import add_model
@@ -101,12 +102,13 @@ def test_the_network_of_a_run_moves_before_the_search_is_prepared(tmp_path, prep
 def test_a_position_that_is_set_up_and_a_bot_under_a_clock_need_no_preparation(prepare, monkeypatch):
     game = load_game("tic-tac-toe")
     start = " 1 x . .\n 2 . o .\n 3 . . .\n   a b c"
-    opponents = Opponents(game, others=["mcts:50", "greedy"])
+    opponents = Opponents(game, others=["mcts:50", "greedy"], clock=Clock(per_move=100.0))
     with serving(make_app(game, opponents)) as address:
         assert get(address, "/api/position", start=start)[0] == 200
         with nothing_compiled(monkeypatch):
-            chosen = events(address, "/api/think", start=start, moves="c3", player="mcts:50")[-1]
-            assert chosen["choice"] in ("b1", "c1", "a2", "c2", "a3", "b3")
+            for player in ("mcts:50", "clock"):
+                chosen = events(address, "/api/think", start=start, moves="c3", player=player)[-1]
+                assert chosen["choice"] in ("b1", "c1", "a2", "c2", "a3", "b3")
         assert not opponents.is_bot("greedy")
         assert opponents.as_fields()["others"] == ["mcts:50"]
         prepare.set()
