@@ -34,8 +34,14 @@ if TYPE_CHECKING:
 MOMENT: Final = 2.0
 """Time in which machine code that is on disk is loaded, in seconds. There is no child process before."""
 
-SECONDS: Final = 1.0
+SECONDS: Final = 0.7
 """Longest time for a move of the child process, in seconds."""
+
+RATE: Final = 300.0
+"""Simulations per second of the child process until they are measured, in its first search."""
+
+SWITCH_SECONDS: Final = 0.0005
+"""Longest time that the answer to a visitor waits for Python code that compiles, each time, in seconds."""
 
 LOOK_SECONDS: Final = 0.1
 """Time between two looks whether the visitor has left, in seconds."""
@@ -102,11 +108,15 @@ class Preparation:
             plain.end()
 
     def _attempt(self) -> None:
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
         try:
             first_search(self._opponents, on_rules=self._note_rules)
         except (Exception, SystemExit) as error:
             self._waits_for = f"not ready: {error if isinstance(error, UserError) else with_location(error)}"
             return
+        finally:
+            sys.setswitchinterval(usual)
         self.is_ready = True
         self.end()
 
@@ -237,4 +247,4 @@ def _hurried(player: Player) -> Player:
     """Return a bot with a clock of SECONDS for a move."""
     if not isinstance(player, Bot) or not player.simulations:
         return player
-    return player.with_clock(Clock(per_move=SECONDS), simulations=player.simulations)
+    return player.with_clock(Clock(per_move=SECONDS, rate=[RATE]), simulations=player.simulations)
