@@ -3,7 +3,8 @@
 A server of its own process is asked: for the page and the first position, for the first event of an analysis, for a
 review of 40 positions with 256 simulations; then by many visitors at once, each of whom asks for a position and for a
 search of 16 simulations in turn. Before that, Chromium opens the page, and the dashboard of a run whose trainer has
-written 20,000 lines; it needs the extra `browser`.
+written 20,000 lines; it needs the extra `browser`. At last, servers with an empty cache of machine code are started,
+and a person moves as soon as the page shows the first position: `--empty-cache` measures only this.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from plyzero.commands.common import find_game
 from plyzero.rules.notation import action_names
@@ -35,6 +36,9 @@ from plyzero.run.metrics import append_line
 
 LINES: Final = 20_000
 """Lines of the trainer's metrics in the run whose dashboard is opened."""
+
+STARTS: Final = 5
+"""Number of servers that are started with an empty cache of machine code."""
 
 DRAW: Final = """async (count) => {
   const x = Array.from({ length: count }, (_, i) => i), y = x.map((i) => Math.sin(i / 99) + Math.random());
@@ -53,28 +57,36 @@ DRAW: Final = """async (count) => {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("game")
+    parser.add_argument("--empty-cache", action="store_true")
     given = parser.parse_args()
     with browser() as chromium:
         page = chromium.new_page()
-        with serving(given.game) as (address, pid):
-            began = time.monotonic()
-            while not ask(address, "/api/about")["ready"]:
-                time.sleep(0.2)
-            print(f"ready {time.monotonic() - began:.1f} s after the start")
-            open_page(page, address)
-            measure(address, moves_of_a_game(given.game, 40))
-            visit(address, pid, visitors=50, seconds=60)
-        with tempfile.TemporaryDirectory() as folder:
-            run = run_with_lines(Path(folder) / "run", given.game)
-            with serving(given.game, "--run", str(run)) as (address, _):
-                open_dashboard(page, address)
+        if not given.empty_cache:
+            measure_all(page, given.game)
+        move_on_empty_cache(page, given.game)
+
+
+def measure_all(page: Any, game: str) -> None:
+    with serving(game) as (address, pid):
+        began = time.monotonic()
+        while not ask(address, "/api/about")["ready"]:
+            time.sleep(0.2)
+        print(f"ready {time.monotonic() - began:.1f} s after the start")
+        open_page(page, address)
+        measure(address, moves_of_a_game(game, 40))
+        visit(address, pid, visitors=50, seconds=60)
+    with tempfile.TemporaryDirectory() as folder:
+        run = run_with_lines(Path(folder) / "run", game)
+        with serving(game, "--run", str(run)) as (address, _):
+            open_dashboard(page, address)
 
 
 @contextmanager
-def serving(*arguments: str, cwd: Path | None = None) -> Iterator[tuple[str, int]]:
-    """Start a server in the directory `cwd`; yield its address and its process."""
+def serving(*arguments: str, cwd: Path | None = None, cache: str | None = None) -> Iterator[tuple[str, int]]:
+    """Start a server in the directory `cwd`, with machine code in `cache`; yield its address and its process."""
     command = [sys.executable, "-m", "plyzero", "serve", *arguments, "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=cwd) as server:
+    environment = os.environ | ({"NUMBA_CACHE_DIR": cache} if cache else {})
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=cwd, env=environment) as server:
         try:
             assert server.stdout
             yield re.search(r"http://\S+", server.stdout.readline())[0].rstrip("/"), server.pid
@@ -114,6 +126,47 @@ def wait_for(page: Any, address: str, *selectors: str) -> list[float]:
         page.wait_for_selector(selector)
         times.append(time.monotonic() - began)
     return times
+
+
+def move_on_empty_cache(page: Any, game: str) -> None:
+    """Print the time until the first position appears, and from a person's move to the bot's, for new servers."""
+    positions, moves = [], []
+    for _ in range(STARTS):
+        with tempfile.TemporaryDirectory() as cache, serving(game, cache=cache) as (address, _):
+            begun = position_of(address, "")
+            while begun["toPlay"] != 0:  # by dice the bot begins
+                begun = position_of(address, "")
+            fields = urlencode({"moves": " ".join(begun["moves"])})
+            positions += wait_for(page, f"{address}/#{fields}", "#move:enabled")
+            moves.append(wait_for_bot(page, address))
+            page.goto("about:blank")
+    for name, times in (("first position", positions), ("first move of the bot", moves)):
+        print(
+            f"{name} on an empty cache of machine code: median {statistics.median(times):.2f} s, "
+            f"{min(times):.2f} to {max(times):.2f} s"
+        )
+
+
+def wait_for_bot(page: Any, address: str) -> float:
+    """Play one turn on the page as the first player; return the seconds from its last move to the bot's move."""
+    while (shown := shown_position(page, address))["toPlay"] == 0:
+        page.locator("#move").fill(shown["legal"][0]["name"])
+        began = time.monotonic()
+        page.keyboard.press("Enter")
+        while len(shown_position(page, address)["movers"]) <= len(shown["movers"]):
+            time.sleep(0.01)
+    while 1 not in shown_position(page, address)["movers"]:
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def shown_position(page: Any, address: str) -> Any:
+    """Return the position that the address of a page names."""
+    return position_of(address, parse_qs(page.evaluate("location.hash.slice(1)")).get("moves", [""])[0])
+
+
+def position_of(address: str, moves: str) -> Any:
+    return ask(address, f"/api/position?{urlencode({'moves': moves})}")
 
 
 def open_dashboard(page: Any, address: str) -> None:

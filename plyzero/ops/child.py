@@ -38,7 +38,8 @@ class Child:
 
     name:       its name in messages.
     log:        the file to which its output is appended; None = it has the output of this process.
-    input:      this process's end of the pipe. The other end is the child's standard input, or `watched` by it.
+    input:      this process's end of the pipe. The other end is the child's standard input, or `watched` by it. With
+                `answers` it is also read from here.
     was_killed: whether `kill` ended it.
     """
 
@@ -52,6 +53,7 @@ class Child:
         environment: Mapping[str, str] | None = None,
         niceness: int = 0,
         watched: str = "",
+        answers: bool = False,
     ) -> None:
         """Start it. Raises OSError if it cannot be started.
 
@@ -60,13 +62,14 @@ class Child:
         niceness:    is added to that of this process: 10 leaves most of a core to a process that has 0.
         watched:     for a command of any other program: the variable that names its end of the pipe, a descriptor. Such
                      a command has an empty standard input and a session of its own, and SIGTERM asks it to stop.
+        answers:     whether the child writes to the pipe too: a socket pair.
         """
         self.name = name
         self.log = log
         self.was_killed = False
         self._stop_by = math.inf
         self._stops_on_sigterm = bool(watched)
-        theirs, self.input = Pipe(duplex=False)
+        theirs, self.input = Pipe(duplex=answers)
         with theirs, open_to_append(log) if log else nullcontext() as output:
             self._log_start = output.seek(0, os.SEEK_END) if output else 0  # what is before belongs to older processes
             self._process: subprocess.Popen[bytes] = subprocess.Popen(

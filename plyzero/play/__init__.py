@@ -14,4 +14,5 @@ scores           the result of a match, its intervals and its Elo difference
 match            matches between two players
 session          one game between a person and a bot
 found_moves      the moves that a search has found, with KataGo's field names, as a table and on the board
+spots            the places of moves on a rendered board
 """

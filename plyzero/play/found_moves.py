@@ -97,7 +97,8 @@ def is_hopeless(result: SearchResult, below: float = HOPELESS) -> bool:
     As in AlphaGo Zero both the value of the position and that of the best action must say so.
     """
     of_best = result.q[result.actions == result.best_action()]
-    return (1 + max(result.value, float(np.nan_to_num(of_best, nan=-1).max()))) / 2 < below
+    value = max(result.value, float(np.nan_to_num(of_best, nan=-1).max()))
+    return bool((1 + value) / 2 < below)  # as plain Python, the search has numbers of NumPy
 
 
 @dataclass(frozen=True, repr=False)

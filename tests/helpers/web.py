@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 import pytest
 from starlette.applications import Starlette
 
+from plyzero.kits.web import preparation
 from plyzero.kits.web.connections import listen, server_of
 
 
@@ -65,3 +66,16 @@ def violations(page: Any) -> list[tuple[str, str]]:
     """Return the violations of rules for people who cannot see or use a mouse: the rule of axe and the element."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install -e '.[browser]'").Axe()
     return [(each["id"], each["nodes"][0]["html"][:200]) for each in axe.run(page).response["violations"]]
+
+
+def hold_back_preparation(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Hold back the first search of every server, as if nothing were compiled. Return the event that lets it go on."""
+    go_on, original = threading.Event(), preparation.first_search
+
+    def first_search(*arguments: Any, **named: Any) -> None:
+        go_on.wait()
+        original(*arguments, **named)
+
+    monkeypatch.setattr(preparation, "first_search", first_search)
+    monkeypatch.setattr(preparation, "is_compiled", lambda: False)
+    return go_on

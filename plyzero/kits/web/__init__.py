@@ -8,9 +8,9 @@ answers      the answers to requests: a game, its positions and searches, a run
 connections  the socket, bounds of a request, refused requests, and errors as sentences
 home         the home page without a game: all games, and the runs of a folder
 play_api     positions and searches as JSON, for the page on which a game is played
-shared_games  games between two people in two places
 review_api   a review of a whole game for the page, with its progress
 opponents    the players that a visitor can choose, and the models of a run as they appear
+preparation  the preparation of the search, and searches as plain Python until it is done
 searches     searches in threads, whose progress is streamed and which end when their visitor leaves
 run_state    the state of a run as JSON
 run_games    the newest games of a run as JSON

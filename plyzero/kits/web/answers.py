@@ -29,12 +29,12 @@ from plyzero.kits.web.play_api import (
     unfinished_position,
     why_illegal,
 )
+from plyzero.kits.web.preparation import Preparation
 from plyzero.kits.web.review_api import Reviews
 from plyzero.kits.web.searches import Event, Report, Searches
 from plyzero.play.shared_games import SharedGame, SharedGames
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.chance import first_decision, is_chance
-from plyzero.rules.user_errors import with_location
+from plyzero.rules.chance import is_chance
 
 if TYPE_CHECKING:
     from plyzero.kits.web.opponents import Opponents
@@ -74,13 +74,24 @@ class GameAnswers:
         self._has_home = has_home
         self._reviews = Reviews()
         self._plane_cells = PlaneCells(game.start)
-        self._warm_up = WarmUp(self._first_search)
+        self._preparation = Preparation(opponents)
         self._ends: object = None  # what `ends` answers, once it has been asked for
         self._begun = {"": game}  # text of a position that a visitor has set up -> the game that begins there
 
+    def prepare(self) -> str | None:
+        """Begin to compile the search; return what it waits for, as a clause, or None."""
+        return self._preparation.waits_for()
+
+    def end(self) -> None:
+        """End what goes on beside this process."""
+        self._preparation.end()
+
     async def about(self, request: Request) -> Response:
-        """Return the game, the players to choose from, and whether the search is compiled."""
-        waits_for = self._warm_up.waits_for()
+        """Return the game, the players to choose from, and whether the search is compiled.
+
+        playsMeanwhile: whether the opponents that search do so as plain Python until then.
+        """
+        waits_for = self.prepare()
         start = self._game.start
         return JSONResponse(
             {
@@ -93,6 +104,7 @@ class GameAnswers:
                 "hasHome": self._has_home,
                 "ready": waits_for is None,
                 "waitsFor": waits_for,
+                "playsMeanwhile": self._preparation.has_plain_search,
             }
         )
 
@@ -100,11 +112,13 @@ class GameAnswers:
         """Return the position after `at` moves; a roll that is missing there is made."""
         at = number_of(request, "at")
         game, moves = await self._asked(request)
+        game = self._preparation.at_once(game)
         return JSONResponse(await run_in_threadpool(describe_position, game, moves, np.random.default_rng(), at=at))
 
     async def why(self, request: Request) -> Response:
         """Return why no legal move begins with the clicks on `cells`."""
         game, moves = await self._asked(request)
+        game = self._preparation.at_once(game)
         cells = request.query_params.get("cells", "").split()
         return JSONResponse({"sentence": await run_in_threadpool(why_illegal, game, moves, cells)})
 
@@ -125,6 +139,11 @@ class GameAnswers:
         simulations = number_of(request, "simulations")
 
         def search(game: GameSpec, moves: str, report: Report) -> Event:
+            if self._opponents.is_bot(name):
+                asked = {"player": name, "step": step, "start": game.text, "moves": moves}
+                found = self._preparation.search_meanwhile(report, **asked)
+                if found is not None:
+                    return found
             position = unfinished_position(game, moves)
             if name == ANALYSIS:
                 judge = self._opponents.judge(step, simulations, most=MAX_SIMULATIONS)
@@ -230,10 +249,6 @@ class GameAnswers:
             "hasNetwork": opponents.has_network,
         }
 
-    def _first_search(self) -> None:
-        for bot in (self._opponents.network(), self._opponents.judge().bot):
-            bot.with_simulations(1).search([first_decision(self._game.start)])
-
 
 class SharedAnswers:
     """Answers the requests of pages on which two people in two places play a game.
@@ -306,37 +321,6 @@ class SharedAnswers:
         finally:
             shared.tell()
         return JSONResponse({})
-
-
-class WarmUp:
-    """The first search of a server, which compiles what searches need. It is repeated until it succeeds."""
-
-    def __init__(self, search: Callable[[], None]) -> None:
-        self._search = search
-        self._task: asyncio.Task[str] | None = None
-        self._waits_for = "preparing the search, which takes up to a minute, once per machine"
-
-    def waits_for(self) -> str | None:
-        """Return what the first search waits for, or why it has failed, as a clause; None once it has succeeded.
-
-        The search is started in a thread if none runs.
-        """
-        if self._task and self._task.done():
-            if not self._task.result():
-                return None
-            self._waits_for = self._task.result()
-            self._task = None
-        if self._task is None:
-            self._task = asyncio.create_task(run_in_threadpool(self._attempt))
-        return self._waits_for
-
-    def _attempt(self) -> str:
-        """Return the error of a search, "" without one."""
-        try:
-            self._search()
-        except (Exception, SystemExit) as error:
-            return f"not ready: {error if isinstance(error, UserError) else with_location(error)}"
-        return ""
 
 
 class RunAnswers:

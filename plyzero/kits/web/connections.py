@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -102,13 +103,21 @@ class Connection(H11Protocol):
             self._limit = self.loop.call_later(REQUEST_SECONDS, self.transport.abort)
 
 
-def guarded(routes: Sequence[BaseRoute], allowed_hosts: Collection[str], end_streams: Callable[[], None]) -> Starlette:
+def guarded(
+    routes: Sequence[BaseRoute],
+    allowed_hosts: Collection[str],
+    *,
+    lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]],
+    end_streams: Callable[[], None],
+) -> Starlette:
     """Return the application with these routes, which answers errors as sentences.
 
-    `end_streams` is called, in the event loop, when the server is to end.
+    lifespan:    the context in which the server runs.
+    end_streams: is called, in the event loop, when the server is to end.
     """
     app = Starlette(
         routes=routes,
+        lifespan=lifespan,
         middleware=[Middleware(Guard, allowed_hosts=frozenset(allowed_hosts))],
         exception_handlers=dict.fromkeys((UserError, OSError, HTTPException, Exception), _as_sentence),
     )

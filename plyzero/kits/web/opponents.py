@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from plyzero.play.judge import JUDGE_SIMULATIONS, Judge, find_judge
 from plyzero.play.player import Player
 from plyzero.play.players import Bot, find_player
 from plyzero.play.strength import explained, strength_of
-from plyzero.rules.catalog import GameSpec
+from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run.models import list_models
 from plyzero.setting_types import MAX_SIMULATIONS
 
@@ -58,11 +58,23 @@ class Opponents:
         """
         self.game, self._others, self._clock, self._threads = game, others, clock, threads
         self._run, self._net = run and run.absolute(), net and net.absolute()  # rules may leave the current directory
-        for name in others:
-            find_player(name, game, np.random.default_rng())
+        players = {name: find_player(name, game, np.random.default_rng()) for name in others}
+        self._searching = [name for name, player in players.items() if isinstance(player, Bot)]
         self._card = None if run or net else find_card(game)
         self._bots = lru_cache(6 + len(self._card.levels if self._card else ()))(self._make)
         self._lock = threading.Lock()
+
+    def as_fields(self) -> dict[str, object]:
+        """Return, as JSON, what `of_fields` makes the same opponents of in another process: those that search."""
+        run, net = (path and str(path) for path in (self._run, self._net))
+        return {"game": self.game.name, "run": run, "net": net, "others": self._searching, "threads": self._threads}
+
+    @classmethod
+    def of_fields(cls, fields: Mapping[str, Any]) -> Self:
+        """Return the opponents of another process, of the game with its initial position. Raises as the class does."""
+        run, net = (path and Path(path) for path in (fields["run"], fields["net"]))
+        game = load_game(fields["game"])
+        return cls(game, run=run, net=net, others=fields["others"], threads=fields["threads"])
 
     def names(self) -> dict[str, str]:
         """Return the ids and the names of all opponents."""
@@ -122,6 +134,19 @@ class Opponents:
         if name == TIMED and self._clock:
             return self.judge(step, threads=self._threads).bot.with_clock(self._clock.after(moves))
         return self.network(step).with_simulations(int(number))
+
+    def is_bot(self, name: str) -> bool:
+        """Return whether the opponent with the id `name` searches."""
+        return name in self._searching or name == TIMED or name.partition(":")[0] in ("level", "net", "mcts")
+
+    def bot(self, name: str, step: str) -> Player:
+        """Return the opponent with the id `name`, without its clock. Raises UserError as `find` does."""
+        return self.find(ANALYSIS if name == TIMED else name, step=step)
+
+    def newest_name(self) -> str:
+        """Return the training step of the run's newest model as text, "" without one."""
+        newest = self.newest_step()
+        return "" if newest is None else str(newest)
 
     def judge(
         self, step: str = "", simulations: int | None = None, *, most: int = MAX_SIMULATIONS, threads: int = 0

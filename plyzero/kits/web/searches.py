@@ -69,7 +69,7 @@ class Searches:
             if event:
                 loop.call_soon_threadsafe(events.put_nowait, event)
 
-        task = loop.run_in_executor(None, _run, search, report)
+        task = loop.run_in_executor(None, run_search, search, report)
         task.add_done_callback(lambda _: self._end_turn())
         try:
             while True:
@@ -120,7 +120,8 @@ class Searches:
         self._free += 1
 
 
-def _run(search: Callable[[Report], Event], report: Report) -> None:
+def run_search(search: Callable[[Report], Event], report: Report) -> None:
+    """Search, and report the result with `done`; an error as a sentence in `error`, unless the visitor has left."""
     with suppress(LeftError, RuntimeError):  # RuntimeError: the event loop is closed, because the server ends
         try:
             report({**search(report), "done": True})

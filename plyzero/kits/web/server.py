@@ -5,7 +5,8 @@ The moves of a game come with every request. Only games between two people in tw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from functools import lru_cache
 from mimetypes import guess_type
 from pathlib import Path
@@ -90,8 +91,10 @@ def make_app(
     run:           a run whose dashboard is served too, or the directory in which there will be one.
     """
     shared = SharedGames()
-    routes = _routes(game, opponents, Searches(usable_cores()), shared, run=run)
-    return guarded([*routes, *shared_routes()], allowed_hosts, shared.end)
+    answers = GameAnswers(game, opponents, Searches(usable_cores()), has_run=run is not None, has_home=False)
+    routes = _routes(answers, SharedAnswers(game, shared, answers.begun_game), run=run)
+    lifespan = _running(answers.end, begin=answers.prepare)
+    return guarded([*routes, *shared_routes()], allowed_hosts, lifespan=lifespan, end_streams=shared.end)
 
 
 def make_home(folder: Path, *, allowed_hosts: Collection[str] = ()) -> Starlette:
@@ -101,12 +104,23 @@ def make_home(folder: Path, *, allowed_hosts: Collection[str] = ()) -> Starlette
     """
     folder = folder.absolute()
     searches, shared = Searches(usable_cores()), SharedGames()
+    ending = ExitStack()
+
+    def router_of(
+        game: GameSpec,
+        opponents: Opponents,
+        run: RunDirectory | None = None,
+        others: Callable[[], Sequence[str]] = lambda: (),
+    ) -> Router:
+        answers = GameAnswers(game, opponents, searches, has_run=run is not None, has_home=True)
+        ending.callback(answers.end)
+        return Router(_routes(answers, SharedAnswers(game, shared, answers.begun_game), run=run, others=others))
 
     @lru_cache
     def page_of(kind: str, name: str) -> Router:
         if kind == "game" and name in installed_games():
             game = load_game(name)
-            return Router(_routes(game, Opponents(game), searches, shared, others=lambda: ()))
+            return router_of(game, Opponents(game))
         path = list_runs(folder).get(name) if kind == "run" else None
         if path is None:
             raise UserError(f"there is no {shown(kind)} {shown(name)} here")
@@ -115,31 +129,42 @@ def make_home(folder: Path, *, allowed_hosts: Collection[str] = ()) -> Starlette
         def other_runs() -> list[str]:
             return [each for each in list_runs(folder) if each != name]
 
-        return Router(_routes(run.game, Opponents(run.game, run=path), searches, shared, run=run, others=other_runs))
+        return router_of(run.game, Opponents(run.game, run=path), run, other_runs)
 
     async def visit(scope: Scope, receive: Receive, send: Send) -> None:
         page = await run_in_threadpool(page_of, scope["path_params"]["kind"], scope["path_params"]["name"])
         await page(scope, receive, send)
 
     home = Route("/", lambda request: HTMLResponse(home_page(folder, usual_opponent)))
-    return guarded([home, *shared_routes(), Mount("/{kind}/{name}", visit)], allowed_hosts, shared.end)
+    routes = [home, *shared_routes(), Mount("/{kind}/{name}", visit)]
+    return guarded(routes, allowed_hosts, lifespan=_running(ending.close), end_streams=shared.end)
 
 
 def _routes(
-    game: GameSpec,
-    opponents: Opponents,
-    searches: Searches,
-    shared: SharedGames,
+    answers: GameAnswers,
+    two_places: SharedAnswers,
     *,
     run: RunDirectory | Path | None = None,
-    others: Callable[[], Sequence[str]] | None = None,
+    others: Callable[[], Sequence[str]] = lambda: (),
 ) -> list[BaseRoute]:
-    """Return the routes of one game, and of a run of it.
-
-    others: returns the names of the other runs; None without a home page, which is two levels above.
-    """
-    answers = GameAnswers(game, opponents, searches, has_run=run is not None, has_home=others is not None)
-    routes = game_routes(answers) + two_places_routes(SharedAnswers(game, shared, answers.begun_game))
+    """Return the routes of one game, and of a run of it; `others` returns the names of the other runs."""
+    routes = game_routes(answers) + two_places_routes(two_places)
     if run is not None:
-        routes += run_routes(RunAnswers(Dashboard(run), others or (lambda: ())))
+        routes += run_routes(RunAnswers(Dashboard(run), others))
     return routes
+
+
+def _running(
+    end: Callable[[], object], begin: Callable[[], object] = lambda: None
+) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+    """Return the context of a server that calls `begin` before it answers, and `end` when it has answered all."""
+
+    @asynccontextmanager
+    async def running(app: Starlette) -> AsyncIterator[None]:
+        begin()
+        try:
+            yield
+        finally:
+            end()
+
+    return running

@@ -30,7 +30,7 @@ from tests.helpers.play_page import (
     wait_for_status,
 )
 from tests.helpers.runs import small_run
-from tests.helpers.web import serving, violations
+from tests.helpers.web import hold_back_preparation, serving, violations
 
 pytestmark = pytest.mark.browser
 
@@ -745,6 +745,39 @@ def test_without_a_model_the_page_says_so_once_and_pure_mcts_plays_until_there_i
         by_mouse(page, "a1" if "a1" not in taken else "c3")
         wait_for_moves(page, 4)
         page.close()
+
+
+def test_a_game_is_begun_while_the_search_is_prepared_and_goes_on_when_it_is(open_page, monkeypatch):
+    prepare = hold_back_preparation(monkeypatch)
+    game = load_game("tic-tac-toe")
+    less = "Preparing the search, which takes up to a minute, once per machine; the bot thinks less until then.$"
+    with serving(make_app(game, Opponents(game))) as address:
+        page = open_page(address)
+        wait_for_status(page, f"^It is your move. {less}")
+        by_mouse(page, "b2")
+        wait_for_moves(page, 2)
+        wait_for_status(page, f"^You play b2. The bundled bot plays [abc][123]. It is your move. {less}")
+        hint = page.get_by_role("button", name="Hint")
+        assert hint.is_disabled()
+        assert hint.get_attribute("title") == "Preparing the search, which takes up to a minute, once per machine."
+        prepare.set()
+        wait_for_status(page, "It is your move.$")
+        hint.click()
+        wait_for_status(page, "Hint: ")
+        taken = parse_qs(urlsplit(page.url).fragment)["moves"][0].split()
+        by_mouse(page, "a1" if "a1" not in taken else "c3")
+        wait_for_moves(page, 4)
+        page.close()
+
+
+def test_a_person_who_plays_both_sides_is_told_nothing_of_a_bot(open_page, monkeypatch):
+    prepare = hold_back_preparation(monkeypatch)
+    game = load_game("tic-tac-toe")
+    with serving(make_app(game, Opponents(game))) as address:
+        page = open_page(f"{address}/#first=you&second=you")
+        wait_for_status(page, "^Black is to move. Preparing the search, which takes up to a minute, once per machine.$")
+        page.close()
+        prepare.set()
 
 
 def test_without_a_board_sentences_are_wrapped_and_nothing_needs_a_board(serve, open_page):

@@ -206,13 +206,13 @@ def test_what_is_no_file_of_the_page_is_not_served(address, name):
 
 def test_a_search_ends_when_its_visitor_leaves(address, monkeypatch):
     ended = threading.Event()
-    original = searches._run
+    original = searches.run_search
 
     def run(search, report):
         original(search, report)
         ended.set()
 
-    monkeypatch.setattr(searches, "_run", run)
+    monkeypatch.setattr(searches, "run_search", run)
     monkeypatch.setattr("plyzero.kits.web.play_api.EVENT_SECONDS", 0.0)
     with urllib.request.urlopen(f"{address}/api/think?player=analysis&simulations=10000", timeout=30) as answer:
         answer.readline()

@@ -14,7 +14,7 @@ import { NetworkView } from "/static/network.js";
 import { Records, SetUp } from "/static/files.js";
 import { Pinned } from "/static/pinned.js";
 import { Rules } from "/static/rules.js";
-import { capital, needsNetwork, SIDES, statusOf, stepsOf } from "/static/status.js";
+import { canSearch, capital, SIDES, statusOf, stepsOf } from "/static/status.js";
 
 const titleOf = (game) => game.replace(/^[\w.:]*:/, "");  // of my_module:MyGame its class
 
@@ -81,13 +81,13 @@ function Page() {
   const clocks = useClocks({ game, position: settled && live ? position : null, players, isOver: Boolean(game.resigned !== null || (settled && live && position.outcome)), change });
 
   useEffect(() => {  // the bot's move
-    if (!settled || !live || !mover || mover === "you" || mover === "friend" || !(about.ready || !needsNetwork(mover))) return undefined;
+    if (!settled || !live || !mover || mover === "you" || mover === "friend" || !canSearch(about, mover)) return undefined;
     return stream("think", { ...asked, player: mover }, (event) => {
       if (!event.done) return;
       setOffer(event.hopeless ? [...shown, event.choice].join(" ") : null);
       play(event.choice, change);
     }, setError);
-  }, [about?.ready, settled, position, mover, live]);
+  }, [about?.ready, about?.playsMeanwhile, settled, position, mover, live]);
 
   useEffect(() => {  // the analysis
     setAnalysis((before) => ({ ...before, found: null }));

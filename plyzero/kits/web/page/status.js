@@ -15,7 +15,10 @@ const spoken = (about, player) => nameOf(about, player).replace(/, .*$/, "");
 // Names such as "the network" begin a sentence with a capital letter; those of agents, such as pairs:Pairs, stay.
 export const capital = (sentence) => (/^[a-z]+([-, ]|$)/.test(sentence) ? sentence[0].toUpperCase() + sentence.slice(1) : sentence);
 
-export const needsNetwork = (player) => /^(net|level):/.test(player);
+const needsNetwork = (player) => /^(net|level):/.test(player);
+
+// Whether a player moves now, and not only once the search is prepared.
+export const canSearch = (about, player) => about.ready || about.playsMeanwhile || !needsNetwork(player);
 
 // The positions one can step to: those in which a player moves, and the last one.
 export const stepsOf = (movers) => [...movers.keys(), movers.length].filter((at) => movers[at] !== null);
@@ -69,12 +72,12 @@ function nowIn({ about, position, game, players, both }) {
   }
   const mover = players[position.toPlay];
   const begins = position.toPlay === 1 && position.movers.every((by) => by === null) ? ` ${named(1)} begins.` : ""; // by dice
-  const waits = about.ready ? "" : ` ${capital(about.waitsFor)}.`;
+  const bots = players.some((player) => player !== "you"), less = bots && about.playsMeanwhile ? "; the bot thinks less until then" : "";
+  const waits = about.ready ? "" : ` ${capital(about.waitsFor)}${less}.`;
   const pure = about.hasRun && !about.hasNetwork && !position.movers.length && players.some((player) => player.startsWith("mcts:")) ? " Pure MCTS plays by the same rules until the run has a model, which then takes its place." : "";
-  const way = waits && about.hasNetwork && players.some(needsNetwork) ? " Choose pure MCTS as the opponent to play now." : "";
   if (mover === "friend") return both ? `${named(position.toPlay)} is to move.${begins}` : `It is the other player's move.${begins}`;
-  if (mover === "you") return `${both ? `${named(position.toPlay)} is to move.` : "It is your move."}${begins}${pure}${waits}${way}`;
-  return `${about.ready || !needsNetwork(mover) ? `${capital(spoken(about, mover))} is searching.` : ""}${begins}${pure}${waits}${way}`.trim();
+  if (mover === "you") return `${both ? `${named(position.toPlay)} is to move.` : "It is your move."}${begins}${pure}${waits}`;
+  return `${canSearch(about, mover) ? `${capital(spoken(about, mover))} is searching.` : ""}${begins}${pure}${waits}`.trim();
 }
 
 function timeIsOver(loser, players, named) {
