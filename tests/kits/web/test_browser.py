@@ -983,6 +983,14 @@ def test_on_a_phone_the_board_stays_in_view_while_a_review_is_read(serve, open_p
     assert board.bounding_box() == in_play
 
 
+def test_styles_of_the_page_leave_the_parts_of_a_board_alone(serve, open_page):
+    page = open_page(serve("backgammon") + "/#first=you&second=you&moves=3-1", **PHONE)
+    ground = page.locator("svg.board .table")
+    ground.wait_for()
+    board = page.locator("svg.board").first.bounding_box()
+    assert ground.bounding_box()["width"] > 0.9 * board["width"]
+
+
 @pytest.mark.parametrize("game", ["connect-four", "go", "backgammon", "breakthrough"])
 def test_all_controls_are_large_enough_for_a_finger(game, serve, open_page):
     page = open_page(serve(game) + "/#first=you&second=you", **PHONE)
