@@ -55,8 +55,17 @@ def final_board_of(
     if cells is None:
         return None
     total = planes.sum(axis=0) * (1 if to_play == 0 else -1)
+    owned = owned_cells(planes, cells, to_play)
+    return {"owned": owned, "lead": round(float(total.sum()), 1), "cells": NAMES.get(cells[0][0].shape, "cells")}
+
+
+def owned_cells(
+    planes: NDArray[np.float32], cells: Sequence[Sequence[Cell]], to_play: int
+) -> list[tuple[float, float, float]]:
+    """Return (x, y, value) of each cell under a final board, in units of the picture, as in `final_board_of`."""
+    total = planes.sum(axis=0) * (1 if to_play == 0 else -1)
     owned: list[tuple[float, float, float]] = []
     for row, column in np.ndindex(*total.shape):
         cell, value = cells[row][column], float(np.clip(total[row, column], -1, 1))
         owned.append((UNIT * cell.x, UNIT * cell.y, round(value, 2)))
-    return {"owned": owned, "lead": round(float(total.sum()), 1), "cells": NAMES.get(cells[0][0].shape, "cells")}
+    return owned

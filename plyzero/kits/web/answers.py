@@ -113,7 +113,9 @@ class GameAnswers:
         at = number_of(request, "at")
         game, moves = await self._asked(request)
         game = self._preparation.at_once(game)
-        return JSONResponse(await run_in_threadpool(describe_position, game, moves, np.random.default_rng(), at=at))
+        rng, cells_of = np.random.default_rng(), self._plane_cells.cells
+        described = await run_in_threadpool(describe_position, game, moves, rng, at=at, cells_of=cells_of)
+        return JSONResponse(described)
 
     async def why(self, request: Request) -> Response:
         """Return why no legal move begins with the clicks on `cells`."""

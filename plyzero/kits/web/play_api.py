@@ -23,9 +23,9 @@ from plyzero.play.found_moves import is_hopeless, move_infos, root_info
 from plyzero.play.player import Player
 from plyzero.play.players import Bot
 from plyzero.play.session import Session
-from plyzero.play.spots import final_board_of, line_of, places_of, spots_of
+from plyzero.play.spots import final_board_of, line_of, owned_cells, places_of, spots_of
 from plyzero.rules.board import FILLS, Board, Cell
-from plyzero.rules.board_svg import render_svg
+from plyzero.rules.board_svg import UNIT, render_svg
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import Game, board_of, rendered
@@ -84,7 +84,13 @@ def parse_moves(game: GameSpec, text: str) -> tuple[list[Game], list[int]]:
     return list(record.positions), list(record.moves)
 
 
-def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | None = None) -> dict[str, object]:
+CellsOf = Callable[[Game], Cells | None]
+"""Returns the cells under the planes of a position, as `PlaneCells.cells` does."""
+
+
+def describe_position(
+    game: GameSpec, text: str, rng: Generator, *, at: int | None = None, cells_of: CellsOf = lambda position: None
+) -> dict[str, object]:
     """Return a position of the game with the moves `text`. Rolls that follow these moves are made with `rng`.
 
     The position is the one after `at` moves and rolls, and after the rolls that were made there; None = the last one.
@@ -103,6 +109,8 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
     toPlay:  0 or 1.
     legal:   for each legal action its `name`, the `path` of cells to click on, and the `spots` of its cells, in units
              of the picture. An action without cells has an empty path.
+    territory: at the end of a game with a final board, [x, y, value] of each empty cell that is a player's, where 1 =
+             player 0's and -1 = player 1's; otherwise empty.
     outcome: null while the game goes on, otherwise `winner`, 0, 1, or null for a draw, and with points `score`.
     """
     session = Session(game, 0, *parse_moves(game, text), rng=rng)
@@ -132,8 +140,19 @@ def describe_position(game: GameSpec, text: str, rng: Generator, *, at: int | No
         "text": str(position),
         "toPlay": int(position.to_play),
         "legal": [_action(position, board, action) for action in map(int, position.legal_actions())],
+        "territory": [] if board is None or outcome is None else _territory(position, board, cells_of),
         "outcome": None if outcome is None else {"winner": outcome.winner, **score},
     }
+
+
+def _territory(position: Game, board: Board, cells_of: CellsOf) -> list[tuple[float, float, float]]:
+    """Return the empty cells that belong to a player in a finished game."""
+    cells = cells_of(position) if position.final_planes else None
+    if cells is None:
+        return []
+    planes = np.asarray(position.final_board(), np.float32)
+    empty = {(UNIT * cell.x, UNIT * cell.y) for cell in board.cells if not cell.piece}
+    return [(x, y, value) for x, y, value in owned_cells(planes, cells, position.to_play) if value and (x, y) in empty]
 
 
 def _scoreboard_of(position: Game) -> tuple[tuple[str, str], str]:
@@ -230,7 +249,7 @@ def unfinished_position(game: GameSpec, text: str) -> Game:
 
 
 def search_position(
-    player: Player, position: Game, judge: str = "", cells: Callable[[Game], Cells | None] | None = None
+    player: Player, position: Game, judge: str = "", cells: CellsOf | None = None
 ) -> Callable[[Report], Event]:
     """Return the search of `player` in `position`, which reports its results while it runs.
 

@@ -18,6 +18,7 @@ from plyzero.kits.web.play_api import (
 from plyzero.play.clock import Clock
 from plyzero.play.player import RandomPlayer
 from plyzero.play.spots import final_board_of
+from plyzero.rules.board_svg import UNIT
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import board_of
 from tests.helpers.toys import Constant, Relay, after
@@ -205,3 +206,16 @@ def test_the_planes_of_a_network_view_have_their_places():
         drawn = {(40 * x, 40 * y) for _, x, y, piece, _ in board_of(position).cells if piece == str(position.to_play)}
         assert own == drawn
     assert network_view(bot, position)["places"] is None
+
+
+def test_the_territory_at_the_end_is_that_of_the_rules():
+    game = load_game("go(size=5, komi=0.5)")
+    moves = "b1 d1 b2 d2 b3 d3 b4 d4 b5 d5"
+    cells_of = PlaneCells(game.start).cells
+    running = describe_position(game, moves, np.random.default_rng(0), cells_of=cells_of)
+    assert running["territory"] == []
+    over = describe_position(game, f"{moves} pass pass", np.random.default_rng(0), cells_of=cells_of)
+    assert over["outcome"]["score"] == 0.5
+    owners = {(x / UNIT, value) for x, _, value in over["territory"]}
+    assert owners == {(0, 1.0), (4, -1.0)}  # the columns a and e
+    assert len(over["territory"]) == 10

@@ -50,7 +50,7 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal }) {
 
   useEffect(() => {
     const picture = place.current?.querySelector("svg.board");
-    if (picture) draw(picture, { ...drawing, turn: position.turn, marks: marks() });
+    if (picture) draw(picture, { owned: position.territory, ...drawing, turn: position.turn, marks: marks() });
   }, [position.svg, drawing, canMove, picked.join(" ")]);
 
   // Where to draw marks: what can be picked, then where it can go; and cells to fill, if only few of the empty ones are.
