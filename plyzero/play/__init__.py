@@ -13,6 +13,7 @@ judge            the bot whose searches are hints, analyses and reviews
 scores           the result of a match, its intervals and its Elo difference
 match            matches between two players
 session          one game between a person and a bot
+shared_games     games between two people in two places, which a server keeps
 found_moves      the moves that a search has found, with KataGo's field names, as a table and on the board
 spots            the places of moves on a rendered board
 """

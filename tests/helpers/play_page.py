@@ -1,7 +1,15 @@
 """The page on which a game is played, as tests use it in a browser."""
 
+import itertools
 from urllib.parse import parse_qs, urlsplit
 
+import numpy as np
+
+from plyzero.rules.catalog import load_game
+from plyzero.rules.notation import action_names
+from plyzero.rules.random_game import random_game
+
+WINDOW = {"viewport": {"width": 1440, "height": 900}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
@@ -43,3 +51,40 @@ def by_touch(page, cell):
 
 def hash_fields(page):
     return parse_qs(urlsplit(page.url).fragment)
+
+
+def by_keyboard(page, cell):
+    """Walk to a cell with the arrow keys and press Enter."""
+    page.evaluate("document.querySelector('svg.board [tabindex=\"0\"]').focus()")
+    for _ in range(80):
+        where = page.evaluate(
+            """(cell) => {
+              const centre = (each) => { const b = each.getBBox(); return [b.x + b.width / 2, b.y + b.height / 2]; };
+              const here = document.activeElement;
+              if (here.dataset.cell.toLowerCase() === cell.toLowerCase()) return "there";
+              const all = [...document.querySelectorAll(`svg.board [data-cell]`)];
+              const goals = all.filter((each) => each.dataset.cell.toLowerCase() === cell.toLowerCase()).map(centre);
+              const [x, y] = centre(here);
+              const far = ([a, b]) => Math.abs(a - x) + Math.abs(b - y);
+              const [gx, gy] = goals.sort((a, b) => far(a) - far(b))[0];
+              return [gx - x, gy - y];
+            }""",
+            cell,
+        )
+        if where == "there":
+            return page.keyboard.press("Enter")
+        dx, dy = where
+        horizontal = abs(dx) > abs(dy)
+        page.keyboard.press(
+            ("ArrowRight" if dx > 0 else "ArrowLeft") if horizontal else ("ArrowDown" if dy > 0 else "ArrowUp")
+        )
+    raise AssertionError(f"{cell} cannot be reached with the arrow keys")
+
+
+def moves_before_a_pass():
+    """Return the moves of a random game up to where passing is the only move."""
+    start = load_game("othello(size=6)").start
+    games = (random_game(start, np.random.default_rng(seed)) for seed in itertools.count())
+    found = (action_names(start, tuple(game.moves)) for game in games)
+    names = next(names for names in found if "pass" in names)
+    return names[: names.index("pass")]

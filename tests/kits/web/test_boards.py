@@ -4,8 +4,7 @@ import pytest
 
 from plyzero.kits.web.play_api import why_illegal
 from plyzero.rules.catalog import load_game
-from tests.helpers.web import violations
-from tests.kits.web.test_browser import (
+from tests.helpers.play_page import (
     WINDOW,
     by_keyboard,
     by_mouse,
@@ -14,6 +13,7 @@ from tests.kits.web.test_browser import (
     wait_for_moves,
     wait_for_status,
 )
+from tests.helpers.web import violations
 
 WALLS = "tests.helpers.walls:Walls"
 FAULTY = "tests.helpers.walls:Faulty"

@@ -1,6 +1,5 @@
 """The page on which a game is played, in a real browser: by mouse, by touch and by keyboard alone."""
 
-import itertools
 import json
 import re
 import sys
@@ -21,9 +20,12 @@ from plyzero.rules.random_game import random_game
 from tests.helpers.learning import add_model
 from tests.helpers.play_page import (
     PHONE,
+    WINDOW,
+    by_keyboard,
     by_mouse,
     by_touch,
     hash_fields,
+    moves_before_a_pass,
     saved,
     status_of,
     wait_for_moves,
@@ -45,7 +47,6 @@ GAMES = (
     "backgammon",
     "openspiel:tic_tac_toe",
 )
-WINDOW = {"viewport": {"width": 1440, "height": 900}}
 AGAINST_RANDOM = "#first=you&second=random"
 
 STATE = """async () => {
@@ -68,34 +69,6 @@ def examples_are_importable(monkeypatch):
 def alert_of(page):
     page.wait_for_selector("[role=alert]")
     return page.locator("[role=alert]").inner_text()
-
-
-def by_keyboard(page, cell):
-    """Walk to a cell with the arrow keys and press Enter."""
-    page.evaluate("document.querySelector('svg.board [tabindex=\"0\"]').focus()")
-    for _ in range(80):
-        where = page.evaluate(
-            """(cell) => {
-              const centre = (each) => { const b = each.getBBox(); return [b.x + b.width / 2, b.y + b.height / 2]; };
-              const here = document.activeElement;
-              if (here.dataset.cell.toLowerCase() === cell.toLowerCase()) return "there";
-              const all = [...document.querySelectorAll(`svg.board [data-cell]`)];
-              const goals = all.filter((each) => each.dataset.cell.toLowerCase() === cell.toLowerCase()).map(centre);
-              const [x, y] = centre(here);
-              const far = ([a, b]) => Math.abs(a - x) + Math.abs(b - y);
-              const [gx, gy] = goals.sort((a, b) => far(a) - far(b))[0];
-              return [gx - x, gy - y];
-            }""",
-            cell,
-        )
-        if where == "there":
-            return page.keyboard.press("Enter")
-        dx, dy = where
-        horizontal = abs(dx) > abs(dy)
-        page.keyboard.press(
-            ("ArrowRight" if dx > 0 else "ArrowLeft") if horizontal else ("ArrowDown" if dy > 0 else "ArrowUp")
-        )
-    raise AssertionError(f"{cell} cannot be reached with the arrow keys")
 
 
 def play_move(page, move, press, *, legal, keyboard):
@@ -547,15 +520,6 @@ def test_a_key_is_heard_before_the_position_after_the_last_move_has_come(serve, 
     page.unroute("**/api/position*")
     page.keyboard.press("PageUp")
     wait_for_status(page, "position 1 of 2")
-
-
-def moves_before_a_pass():
-    """Return the moves of a random game up to where passing is the only move."""
-    start = load_game("othello(size=6)").start
-    games = (random_game(start, np.random.default_rng(seed)) for seed in itertools.count())
-    found = (action_names(start, tuple(game.moves)) for game in games)
-    names = next(names for names in found if "pass" in names)
-    return names[: names.index("pass")]
 
 
 def test_a_pass_is_a_button(serve, open_page):
