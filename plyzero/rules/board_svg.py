@@ -276,13 +276,20 @@ def _draw_ground(board: Board, left: float, top: float, width: float, height: fl
     if board.edges or is_table:
         kind = "table" if is_table else "ground"
         yield f'<rect class="{kind}" x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}" rx="{UNIT / 4:g}"/>'
+    if any(cell.is_edge for cell in board.cells):  # what is seen between squares and walls
+        yield _rectangle("floor", *_middle_and_size(board))
     if board.style == "points":  # one area, so that no seams are seen between the cells
-        xs, ys = [cell.x for cell in board.cells], [cell.y for cell in board.cells]
-        x, y = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
-        yield _rectangle("wood", UNIT * x, UNIT * y, UNIT * (max(xs) - min(xs) + 1), UNIT * (max(ys) - min(ys) + 1))
+        yield _rectangle("wood", *_middle_and_size(board))
     for player, points in board.edges:
         line = " ".join(f"{UNIT * x:.1f},{UNIT * y:.1f}" for x, y in points)
         yield f'<polyline class="edge p{player}" stroke="{FILLS[board.player_colours[player]]}" points="{line}"/>'
+
+
+def _middle_and_size(board: Board) -> tuple[float, float, float, float]:
+    """Return the middle of the cells and their width and height, in units of the picture."""
+    xs, ys = [cell.x for cell in board.cells], [cell.y for cell in board.cells]
+    width, height = max(xs) - min(xs) + 1, max(ys) - min(ys) + 1
+    return UNIT * (min(xs) + max(xs)) / 2, UNIT * (min(ys) + max(ys)) / 2, UNIT * width, UNIT * height
 
 
 def _star_points(board: Board) -> Places:

@@ -11,9 +11,9 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.kits.web import shared_games
 from plyzero.kits.web.opponents import Opponents
 from plyzero.kits.web.server import make_app
+from plyzero.play import shared_games
 from plyzero.play.shared_games import SharedGame, SharedGames
 from plyzero.rules.catalog import load_game
 from plyzero.rules.notation import play_named

@@ -80,7 +80,8 @@ def test_a_click_that_is_no_legal_move_says_why(serve, open_page):
     page = open_page(serve(WALLS) + TWO_PEOPLE + "&moves=b1h+a1h", **WINDOW)
     page.locator("[data-cell=b2]").click(force=True)
     wait_for_status(page, "A wall stands in between.")
-    page = open_page(serve(WALLS) + "/#first=mcts:1000&second=random&moves=b1h", **WINDOW)
+    page = open_page(serve(WALLS) + "/#first=random&second=you&moves=b1h+a1h&at=0", **WINDOW)
+    page.wait_for_selector("svg.board [data-cell=b2]")
     page.locator("[data-cell=b2]").click(force=True)
     wait_for_status(page, "It is not your turn.")
 
