@@ -35,7 +35,7 @@ class Reviewer:
             self.scale = scale or scale_of(judge, self.valuer, None, progress)
         else:
             rng, nodes = np.random.default_rng(rollouts), SearchSettings().solver_nodes
-            self.valuer = Valuer(Bot.pure_mcts(game, rng, simulations=ROLLOUTS, solver_nodes=nodes))
+            self.valuer = Valuer(Bot.pure_mcts(game, rng, simulations=ROLLOUTS, solver_nodes=nodes), seed=rollouts)
             self.scale = scale or measure_scale(self.valuer, np.random.default_rng(0), seconds=30, on_game=progress)
 
     def review(self, record: GameRecord, simulations: int) -> Review:

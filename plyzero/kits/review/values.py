@@ -45,10 +45,11 @@ class Valuer:
 
     unit:      "points" if the game counts them as its result (`Game.points_count`) and the bot estimates them.
     on_search: see OnSearch.
+    seed:      of the random numbers of rollouts.
     """
 
-    def __init__(self, bot: Bot, on_search: OnSearch = lambda made: None) -> None:
-        self.bot = bot
+    def __init__(self, bot: Bot, on_search: OnSearch = lambda made: None, *, seed: int = 0) -> None:
+        self.bot, self._seed = bot, seed
         self.on_search = on_search
         self.unit: Unit = "score"
         if bot.game.start.points_count:
@@ -58,7 +59,7 @@ class Valuer:
     def restart(self) -> None:
         """Begin again with the random numbers of rollouts, so that a review does not depend on those before it."""
         if isinstance(self.bot.evaluator, Rollouts):
-            self.bot.evaluator.rng = np.random.default_rng(0)
+            self.bot.evaluator.rng = np.random.default_rng(self._seed)
 
     def search(self, positions: Sequence[Game], simulations: int) -> list[SearchResult]:
         """Return the search of each position, in which a player must move."""
