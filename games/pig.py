@@ -8,7 +8,7 @@ from plyzero.rules.game import ONGOING
 
 HOLD, ROLL = 0, 1
 
-STEPS = 20
+STEPS = 10
 """Number of steps to the goal on the board that people see."""
 
 
@@ -72,11 +72,14 @@ class Pig(CompiledGame, version=1):
         for player in (0, 1):
             score = int(s["scores"][player])
             turn = int(s["turn"]) if player == s["to_play"] else 0
-            pieces = {self._step(score + turn): f"{player}:+{turn}", self._step(score): f"{player}:{score}"}
+            pieces = {self._step(score): f"{player}:{score}"}
+            if turn:
+                is_near = self._step(score + turn) == self._step(score)
+                pieces[self._step(score + turn)] = f"{player}:{score}+{turn}" if is_near else f"{player}:+{turn}"
             for step in range(STEPS + 1):
                 y = 3 * (1 - player)  # player 0 below, as on other boards
                 cells.append(Cell(f"{player + 1}-{step}", step, y, pieces.get(step, "")))
-                if step % 5 == 0:
+                if step % 2 == 0:
                     labels.append(Label(step, y - 1, str(step * int(s["goal"]) // STEPS)))
         for name, x in (("roll", STEPS / 2 - 1.5), ("hold", STEPS / 2 + 1.5)):
             cells.append(Cell(name, x, 5, name, "card"))

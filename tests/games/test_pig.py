@@ -83,11 +83,16 @@ def test_the_board_shows_the_scores_and_the_sum_of_the_turn_and_has_a_card_for_e
         position = position.play(move)
     board = position.render()
     assert {cell.name: cell.piece for cell in board.cells if cell.piece} == {
-        "1-1": "0:5",
-        "2-0": "1:0",
-        "2-1": "1:+6",
+        "1-0": "0:5",
+        "2-0": "1:0+6",
         "roll": "roll",
         "hold": "hold",
     }
     assert position.scoreboard() == ("5 of 100", "0 of 100, 6 in this turn")
+    for move in (ROLL, 5):
+        position = position.play(move)
+    assert {cell.name: cell.piece for cell in position.render().cells if cell.name in ("2-0", "2-1")} == {
+        "2-0": "1:0",
+        "2-1": "1:+12",
+    }
     assert [board.path(position.action_name(action)) for action in (HOLD, ROLL)] == [("hold",), ("roll",)]
