@@ -49,6 +49,12 @@ def by_touch(page, cell):
     page.locator(f'[data-cell="{cell}" i]').last.tap(force=True)
 
 
+def resign(page):
+    """Resign: the second click confirms it."""
+    page.get_by_role("button", name="Resign", exact=True).click()
+    page.get_by_role("button", name="Yes, resign").click()
+
+
 def hash_fields(page):
     return parse_qs(urlsplit(page.url).fragment)
 

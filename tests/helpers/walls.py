@@ -90,6 +90,20 @@ class Walls(Game, version=1):
         return Board(tuple(cells))
 
 
+class LongWalls(Walls, version=1):
+    """A wall also takes the edge to the right of its own, or above it, if that is free."""
+
+    def play(self, action):
+        after = super().play(action)
+        if action >= len(SQUARES):
+            (one, other) = EDGES[action - len(SQUARES)]
+            column, row = (0, 1) if one[1] == other[1] else (1, 0)
+            further = tuple((x + column, y + row) for x, y in (one, other))
+            if after.walls.get(further, "none") is None:
+                after.walls[further] = self.to_play
+        return after
+
+
 class Faulty(Walls, version=1):
     """Its board cannot be drawn after the first move: `render` raises an error. After the second one neither can
     its scoreboard.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -25,8 +24,10 @@ from plyzero.kits.web.play_api import (
     describe_sgf,
     network_view,
     parse_moves,
+    pieces_added,
     search_position,
     unfinished_position,
+    unwrapped,
     why_illegal,
 )
 from plyzero.kits.web.preparation import Preparation
@@ -98,7 +99,7 @@ class GameAnswers:
                 **await run_in_threadpool(self._offered),
                 "game": self._game.name,
                 "identity": self._game.identity,
-                "rules": inspect.cleandoc(start.rules_text or type(start).__doc__ or ""),
+                "rules": unwrapped(start.rules_text or type(start).__doc__ or ""),
                 "sgf": describe_sgf(self._game),
                 "hasRun": self._has_run,
                 "hasHome": self._has_home,
@@ -123,6 +124,12 @@ class GameAnswers:
         game = self._preparation.at_once(game)
         cells = request.query_params.get("cells", "").split()
         return JSONResponse({"sentence": await run_in_threadpool(why_illegal, game, moves, cells)})
+
+    async def preview(self, request: Request) -> Response:
+        """Return the pieces that the move `name` adds."""
+        game, moves = await self._asked(request)
+        game, name = self._preparation.at_once(game), request.query_params.get("name", "")
+        return JSONResponse(await run_in_threadpool(pieces_added, game, moves, name))
 
     async def ends(self, request: Request) -> Response:
         """Return the first moves and the kinds of ends of random games, which are played once, at the first request."""

@@ -5,6 +5,8 @@ The state of a game is its list of moves, which comes with every request.
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from string import ascii_letters
@@ -97,6 +99,7 @@ def describe_position(
 
     moves:   the names of all moves and rolls of the game, with the new rolls.
     movers:  the player who made each, null for a roll.
+    rollers: the player to move where each roll was made, null for a move.
     at:      number of moves and rolls before the position: a player moves there, or the game ends with it.
     svg:     the board as an SVG element whose cells carry their names, with the last turn of a player marked: all its
              moves, and the rolls between them; null if the game has no board.
@@ -130,6 +133,7 @@ def describe_position(
     return {
         "moves": [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)],
         "movers": movers,
+        "rollers": [int(each.to_play) if by is None else None for each, by in zip(positions, movers, strict=False)],
         "at": here,
         "svg": None if board is None else _render(board, positions, turn),
         "turn": [_action(positions[ply], board_of(positions[ply]), session.moves[ply])["spots"] for ply in turn],
@@ -224,6 +228,30 @@ def why_illegal(game: GameSpec, text: str, cells: Sequence[str]) -> str:
     if board and len(path) == 1 and board.landing(path[0]).piece and not _lifts_pieces(position, board):
         return f"{path[0]} is taken."
     return f"{' to '.join(path)} is not a legal move here."
+
+
+def pieces_added(game: GameSpec, text: str, name: str) -> list[dict[str, object]]:
+    """Return the `spot` and the player `by` of each piece that a move adds to the board after the moves `text`."""
+    position = unfinished_position(game, text)
+    try:
+        after = position.play(position.parse_action(name))
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    before, board = board_of(position), board_of(after)
+    if before is None or board is None:
+        return []
+    added: list[dict[str, object]] = []
+    for cell in board.changed(before):
+        if cell.piece:
+            owner = cell.owned()[0]
+            by = int(position.to_play) if owner is None else owner
+            added.append({"spot": (UNIT * cell.x, UNIT * cell.y), "by": by})
+    return added
+
+
+def unwrapped(text: str) -> str:
+    """Return a text whose paragraphs are one line each; lines that are indented or begin a list stay."""
+    return re.sub(r"(?<=\S)\n(?=[^\s*-])", " ", inspect.cleandoc(text))
 
 
 def _path(position: Game, board: Board | None, action: int) -> tuple[str, ...]:

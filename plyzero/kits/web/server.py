@@ -41,6 +41,7 @@ def game_routes(game: GameAnswers) -> list[BaseRoute]:
         Route("/api/ends", game.ends),
         Route("/api/position", game.position),
         Route("/api/why", game.why),
+        Route("/api/preview", game.preview),
         Route("/api/think", game.think),
         Route("/api/review", game.review_game),
         Route("/api/inspect", game.inspect_network),

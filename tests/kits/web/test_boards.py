@@ -2,7 +2,8 @@
 
 import pytest
 
-from plyzero.kits.web.play_api import why_illegal
+from plyzero.errors import UserError
+from plyzero.kits.web.play_api import pieces_added, unwrapped, why_illegal
 from plyzero.rules.catalog import load_game
 from tests.helpers.play_page import (
     WINDOW,
@@ -60,6 +61,15 @@ def test_a_wall_below_the_pointer_is_shown_as_a_wall(serve, open_page):
     page.wait_for_selector("rect.ghost.p0", state="attached")
     page.locator("[data-cell=b2]").hover(force=True)
     page.wait_for_selector("circle.ghost.p0", state="attached")
+
+
+@pytest.mark.browser
+def test_a_wall_of_two_edges_below_the_pointer_is_shown_whole(serve, open_page):
+    page = open_page(serve("tests.helpers.walls:LongWalls") + TWO_PEOPLE, **WINDOW)
+    page.locator("[data-cell=a1h]").hover(force=True)
+    page.wait_for_function("() => document.querySelectorAll('rect.ghost.p0').length === 2")
+    page.locator("[data-cell=b2]").hover(force=True)
+    page.wait_for_function("() => !document.querySelector('rect.ghost')")
 
 
 @pytest.mark.browser
@@ -144,3 +154,15 @@ def test_a_board_that_cannot_be_drawn_is_the_text_and_one_sentence(serve, open_p
 )
 def test_the_reason_is_told_in_the_words_of_the_game(game, moves, cells, sentence):
     assert why_illegal(load_game(game), moves, cells) == sentence
+
+
+def test_the_pieces_that_a_move_adds_are_those_of_its_board():
+    added = pieces_added(load_game("tests.helpers.walls:LongWalls"), "", "a1h")
+    assert added == [{"spot": (0, -26), "by": 0}, {"spot": (52, -26), "by": 0}]
+    assert len(pieces_added(load_game("othello(size=6)"), "", "d2")) == 2  # the disc and the one that it turns over
+    with pytest.raises(UserError, match="expected one of"):
+        pieces_added(load_game("othello(size=6)"), "", "a1")
+
+
+def test_the_lines_of_rules_are_joined_to_paragraphs():
+    assert unwrapped("One\n    two.\n\n    Three:\n    * a\n    * b") == "One two.\n\nThree:\n* a\n* b"

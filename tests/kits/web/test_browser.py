@@ -26,6 +26,7 @@ from tests.helpers.play_page import (
     by_touch,
     hash_fields,
     moves_before_a_pass,
+    resign,
     saved,
     status_of,
     wait_for_moves,
@@ -401,7 +402,7 @@ def test_a_game_of_a_match_is_chosen_from_its_file(serve, open_page, tmp_path):
     page = open_page(serve("tic-tac-toe"))
     page.wait_for_selector("svg.board")
     page.get_by_label("File of a game").set_input_files(file)
-    wait_for_status(page, "Black has won. Review the game to see which turns lost most")
+    wait_for_status(page, "Black has won. Review the game to find the mistakes")
     assert page.get_by_label("Game of the file").locator("option").all_inner_texts() == [
         "Game 1: first player won, 5 moves",
         "Game 2: second player won, 1 moves",
@@ -535,8 +536,8 @@ def test_undo_hint_resign_and_a_new_game_with_sides_swapped(serve, open_page):
     page.get_by_role("button", name="Undo").click()
     wait_for_moves(page, 0)
     page.get_by_role("button", name="Hint").click()
-    wait_for_status(page, "Hint: [abc][123]. The judge: ")
-    page.get_by_role("button", name="Resign").click()
+    wait_for_status(page, "Hint: [abc][123].")
+    resign(page)
     wait_for_status(page, "You resigned")
     page.get_by_role("button", name="New game, sides swapped").click()
     wait_for_moves(page, 1)
@@ -636,9 +637,9 @@ def test_the_status_tells_of_the_position_that_is_shown(serve, open_page):
     wait_for_status(page, "position 1 of 5")
     assert status_of(page) == "You play a1. This is position 1 of 5: the random player was to move."
     page.get_by_role("button", name="New game", exact=True).click()
-    wait_for_status(page, "^The game before is behind the browser's Back button. It is your move. *$")
-    page.get_by_role("button", name="Resign").click()
-    wait_for_status(page, "^You resigned. *$")
+    wait_for_status(page, "^The browser's Back button shows the game before. It is your move. *$")
+    resign(page)
+    wait_for_status(page, "^You resigned. Review the game")
 
 
 def test_undo_keeps_to_the_end_and_the_back_button_shows_what_was_shown_before(serve, open_page):
@@ -798,7 +799,7 @@ def test_the_expected_final_board_is_drawn_on_the_board(serve, open_page):
     assert upper <= of_black
     assert {(0, 40 * row) for row in range(3, 9)} <= of_white  # a6 and below
     assert re.search(
-        r"Counted on the board alone, Black has \d+\.\d points more than White at the end\.",
+        r"Counted on the board alone, without points such as komi, Black has \d+\.\d points more than White at the end\.",
         page.get_by_label("Analysis").inner_text(),
     )
     page.get_by_role("button", name="nothing", exact=True).click()

@@ -13,6 +13,7 @@ from tests.helpers.play_page import (
     by_mouse,
     by_touch,
     hash_fields,
+    resign,
     saved,
     status_of,
     wait_for_moves,
@@ -56,7 +57,7 @@ def test_two_people_play_a_game_to_its_end_by_a_link_and_review_it(serve, open_p
     for page in (one, two):
         assert page.get_by_role("button", name="Hint").is_disabled()
         assert page.get_by_role("button", name="Review the game").is_disabled()
-        assert "The judge helps nobody in a game between two people until it has ended." in page.inner_text("main")
+        assert "No hints, analyses or reviews until this game is over." in page.inner_text("main")
         assert violations(page) == []
     assert two.evaluate("document.documentElement.scrollWidth <= innerWidth")
     watching = open_page(link)
@@ -169,9 +170,9 @@ def test_resignation_then_a_new_game_with_sides_swapped(serve, open_page):
     one = open_page(serve("tic-tac-toe"))
     two = open_page(opened(one))
     wait_for_status(one, "^It is your move.$")
-    two.get_by_role("button", name="Resign").click()
-    wait_for_status(one, "^The other player resigned.$")
-    wait_for_status(two, "^You resigned.$")
+    resign(two)
+    wait_for_status(one, "^The other player resigned. Review the game")
+    wait_for_status(two, "^You resigned. Review the game")
     one.get_by_role("button", name="Offer a new game, sides swapped").click()
     one.get_by_role("button", name="A new game is offered").wait_for()
     assert violations(one) == []
@@ -195,7 +196,7 @@ def test_after_the_end_what_could_have_been_is_tried_at_each_page_alone(serve, o
     wait_for_status(one, "^It is your move.$")
     by_mouse(one, "b2")
     wait_for_status(two, "It is your move")
-    two.get_by_role("button", name="Resign").click()
+    resign(two)
     wait_for_status(one, "The other player resigned.")
     one.get_by_role("button", name="One move back").click()
     wait_for_status(one, "position 0 of 1")
@@ -231,8 +232,8 @@ def test_a_clock_that_runs_out_in_a_game_in_two_places_ends_it_for_both(serve, o
     wait_for_status(two, "^It is the other player's move.$")
     assert two.get_by_role("timer").all_inner_texts() == ["1.0", "1.0"]
     by_mouse(one, "b2")  # and nobody moves any more
-    wait_for_status(one, "^You play b2. The other player's time is over; you have won.$")
-    wait_for_status(two, "^The other player plays b2. Your time is over; you have lost.$")
+    wait_for_status(one, "^You play b2. The other player's time has run out; you have won.$")
+    wait_for_status(two, "^The other player plays b2. Your time has run out; you have lost.$")
     assert one.get_by_role("timer").all_inner_texts() == ["0.0", "1.0"]
     for page in (one, two):
         assert page.get_by_role("button", name="Review the game").is_enabled()
@@ -243,13 +244,13 @@ def test_a_clock_that_runs_out_at_one_page_ends_the_game(serve, open_page, tmp_p
     page = open_page(serve("tic-tac-toe") + "/#first=you&second=you&clock=1s", accept_downloads=True)
     page.wait_for_selector("svg.board .playable")
     by_mouse(page, "b2")
-    wait_for_status(page, "^Black plays b2. White's time is over; Black has won.$")
+    wait_for_status(page, "^Black plays b2. White's time has run out; Black has won.$")
     record = json.loads(saved(page, tmp_path / "game.json"))
     assert (record["clock"], record["left"], record["timeOver"], record["result"]) == ("1s", [1, 0], True, "first")
     page.get_by_role("button", name="New game", exact=True).click()
     wait_for_moves(page, 0)
     page.get_by_label("File of a game").set_input_files(tmp_path / "game.json")
-    wait_for_status(page, "White's time is over; Black has won.")
+    wait_for_status(page, "White's time has run out; Black has won.")
     page.get_by_role("button", name="Undo").click()
     wait_for_status(page, "It is your move|Black is to move")
     assert page.get_by_role("timer").count() == 0
@@ -305,7 +306,7 @@ def test_a_person_has_a_clock_against_a_bot_and_the_bot_has_its_own(serve, open_
     page.get_by_text("from the next game on").wait_for()
     assert page.get_by_role("timer").count() == 1
     at_second(page, 180)
-    wait_for_status(page, "Your time is over; you have lost.")
+    wait_for_status(page, "Your time has run out; you have lost.")
     page.get_by_role("button", name="New game", exact=True).click()
     wait_for_moves(page, 0)
     assert page.get_by_role("timer").count() == 0

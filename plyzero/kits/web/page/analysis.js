@@ -15,7 +15,7 @@ export function Analysis({ state, onChange, position, why, onLine }) {
   return html`<section class="card" aria-label="Analysis">
     <div class="row">
       <h2>Analysis</h2>
-      <button onClick=${() => onChange({ on: !on })}>${on ? "Stop" : "Start"}</button>
+      <button disabled=${Boolean(why) && !on} onClick=${() => onChange({ on: !on })}>${on ? "Stop" : "Start"}</button>
       <span class="pair"><label for="simulations">Simulations</label>
         <select id="simulations" value=${simulations} onChange=${(event) => onChange({ simulations: Number(event.target.value) })}>
           ${STRENGTHS.map((number) => html`<option value=${number}>${number}</option>`)}
@@ -113,6 +113,6 @@ function Shown({ found, position, mode, onChange }) {
       ${modes.map((each) => html`<button aria-pressed=${mode === each} onClick=${() => onChange({ mode: each })}>${each}</button>`)}
     </div>
     ${hidden.length ? html`<p class="dim">Not on the board: ${hidden.slice(0, 4).map((info) => `${info.move} ${percent(share(info))}`).join(", ")}.</p>` : null}
-    ${mode === FINAL_BOARD && finalBoard ? html`<p>Counted on the board alone, ${more(finalBoard.lead, finalBoard.cells, (side) => sideName(position.colours, side))} at the
+    ${mode === FINAL_BOARD && finalBoard ? html`<p>Counted on the board alone, without points such as komi, ${more(finalBoard.lead, finalBoard.cells, (side) => sideName(position.colours, side))} at the
       end. <span class="dim">The larger a square is, the surer the network is that its colour will have the place. It has not searched for this.</span></p>` : null}`;
 }

@@ -6,13 +6,13 @@ import { draw, drawFrame } from "/static/overlay.js";
 const SENTENCE = /(\p{L}{2,}[,;:.]? ){2}\p{L}{2,}/u;  // three words: a line to be wrapped, and not part of a drawing
 
 // position: as /api/position answers. drawing: what draw() takes. onMove is called with the name of a move, onIllegal with
-// the cells clicked where no legal move begins so.
-export function BoardView({ position, canMove, drawing, onMove, onIllegal }) {
+// the cells clicked where no legal move begins so. previewOf(name) resolves to the pieces that a move adds, as drawFrame takes them.
+export function BoardView({ position, canMove, drawing, onMove, onIllegal, previewOf }) {
   const here = `${position.moves.join(" ")} ${position.at}`;  // the same where one position is described again
   const [pick, setPick] = useState({ here, cells: [] });
   const picked = pick.here === here ? pick.cells : [];
   const setPicked = (cells) => setPick({ here, cells });
-  const place = useRef(null), latest = useRef(null), pressed = useRef(null);
+  const place = useRef(null), latest = useRef(null), pressed = useRef(null), framed = useRef(null);
   latest.current = tap;  // effects run later than the next click may come
   const legal = canMove ? position.legal : [];
   const fits = legal.filter((move) => begins(move, picked));
@@ -80,7 +80,10 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal }) {
     const isFramed = cell && (type === "mouseover" ? cell.classList.contains("playable") : cell.matches(":focus-visible"));
     const [move, ...others] = isFramed && !picked.length ? legal.filter((each) => begins(each, [nameOf(cell)])) : [];
     const spot = move && !others.length && move.path.length === 1 ? move.spots[0] : null;
-    drawFrame(picture, isFramed ? cell : null, spot && { spot, by: position.toPlay });
+    framed.current = isFramed ? cell : null;
+    drawFrame(picture, framed.current, spot ? [{ spot, by: position.toPlay }] : []);
+    if (!spot || !isEdge(cell)) return;  // a wall may be longer than one edge
+    previewOf(move.name).then((added) => framed.current === cell && drawFrame(picture, cell, added), () => {});
   }
 
   function tap(name) {
@@ -143,10 +146,9 @@ export function PositionText({ text }) {
 }
 
 // Returns whether a cell is an edge too, or none either.
-function alike(cell) {
-  const isEdge = (each) => /\bbar-/.test(each.getAttribute("class"));
-  return (other) => isEdge(other) === isEdge(cell);
-}
+const alike = (cell) => (other) => isEdge(other) === isEdge(cell);
+
+const isEdge = (cell) => /\bbar-/.test(cell.getAttribute("class"));
 
 const begins = (move, path) => path.every((cell, i) => move.path[i] === cell);
 

@@ -54,7 +54,8 @@ export function Judged({ review, movers, steps, step, named, onShow, canRetry = 
   const item = (turn) => html`<${Turn} turn=${turn} label=${labelOf(turn, turns.indexOf(turn) + 1, numbers)} named=${named} unit=${unit} onShow=${onShow}
     onRetry=${canRetry(turn.by) && turn.choices > 2 && onRetry} isRetried=${retry === turn} />`;
   const accuracy = (side) => (players[side].accuracy === null ? "has had no choice" : percent(players[side].accuracy));
-  const beside = [["random play has", scale.random], ["the bot", scale.bot]].filter(([, share]) => share !== null);
+  const isOver = review.winner !== null;  // the openings of a game are harder than whole games
+  const beside = [["random play has", scale.random], ["the bot", scale.bot]].filter(([, share]) => isOver && share !== null);
   const score = unit === "score" ? "score" : "points";
   return html`
     ${verdict ? html`<p><b>${capital(verdict.replace(/the (first|second) player/i, (_, side) => named(SIDES.indexOf(side))))}</b></p>` : null}

@@ -43,7 +43,7 @@ function Seen({ found, hasBoard, named }) {
   return html`
     <p>Without a search it expects that ${mover} ${results.join(", ")}${lead === null ? "" : ` and ${leads(lead)} on average`}.</p>
     <p>The moves that it prefers: ${policy.slice(0, 12).filter(([, share], i) => !i || share >= 0.005).map(([name, share]) => `${name} ${percent(share)}`).join(", ")}.</p>
-    ${board ? html`<p>The final board that it expects, blue for ${mover} and orange for ${named(1 - toPlay)}:</p>
+    ${board ? html`<p>The final board that it expects, blue for ${named(0)} and orange for ${named(1)}:</p>
       <div class="planes">${board.map((plane, i) => html`<${Expected} ...${{ plane, places, named, toPlay }} number=${board.length > 1 ? i : null} />`)}</div>` : null}
     <${Input} planes=${planes} places=${places} hasBoard=${hasBoard} mover=${mover} />`;
 }
@@ -96,7 +96,8 @@ function Picture({ plane, places, colour, label, caption }) {
 function Expected({ plane, places, named, toPlay, number }) {
   const sum = plane.flat().reduce((total, value) => total + value, 0);
   const words = `${number === null ? "" : `plane ${number}: `}${more(toPlay ? -sum : sum, "places", named)}`;
-  const mixed = (value) => (value < 0 ? [217, 119, 6] : [37, 99, 235]).map((light) => Math.abs(value) * light + (1 - Math.abs(value)) * 235);
+  const ofFirst = (value) => (toPlay ? -value : value);
+  const mixed = (value) => (ofFirst(value) < 0 ? [217, 119, 6] : [37, 99, 235]).map((light) => Math.abs(value) * light + (1 - Math.abs(value)) * 235);
   return html`<${Picture} plane=${plane} places=${places} colour=${mixed} caption=${words} label=${`Expected final board, ${words}`} />`;
 }
 

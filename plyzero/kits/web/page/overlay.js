@@ -35,15 +35,15 @@ export function draw(picture, { turn = [], marks = [], shares = [], line = [], o
 
 const placed = (spots) => spots.filter((spot) => spot !== null);
 
-// Draw a frame above all cells around one of them, and perhaps {spot, by}: the stone that a click on it places.
-export function drawFrame(picture, cell, placed) {
+// Draw a frame above all cells around one of them. added: [{spot, by}] of the pieces that a click on it adds.
+export function drawFrame(picture, cell, added) {
   picture.querySelector(".framing")?.remove();
   const shape = cell?.querySelector(".area, .spot");
   if (!shape) return;
   const layer = add(picture, "g", { class: "overlay framing", "aria-hidden": "true" });
   layer.append(shape.cloneNode());
   layer.firstChild.setAttribute("class", "frame");
-  if (placed) ghost(layer, placed.spot, placed.by);
+  for (const { spot, by } of added) ghost(layer, spot, by);
 }
 
 // What a move of player `by` places there: a wall on an edge, and elsewhere a stone.
@@ -62,7 +62,7 @@ function edgeAt(picture, x, y) {
   });
 }
 
-const MAX_OWNED = 18, LEAST_OWNED = 0.05;  // the width of the square of a certain owner; smaller values are nobody's
+const MAX_OWNED = 22, LEAST_OWNED = 0.05;  // the width of the square of a certain owner; smaller values are nobody's
 
 function own(layer, x, y, value) {
   const strength = Math.abs(value), width = MAX_OWNED * Math.sqrt(strength), half = width / 2;

@@ -6,6 +6,7 @@ import { BoardView } from "/static/board.js";
 import { Evaluation, PlayerStrip, scoreOf } from "/static/players.js";
 import { Analysis, drawingOf } from "/static/analysis.js";
 import { ClockChoice, useClocks } from "/static/clock.js";
+import { Confirm } from "/static/confirm.js";
 import { useGame } from "/static/history.js";
 import { SharedButtons, SharedGame, SILENT, useShared } from "/static/shared.js";
 import { betterMove } from "/static/judged.js";
@@ -146,7 +147,7 @@ function Page() {
     stream("think", { ...asked, simulations: 256 }, (event) => {
       if (!event.done) return;
       const best = event.moveInfos[0];
-      say(`Hint: ${best.move}. ${event.judge}`);
+      setSaid({ text: `Hint: ${best.move}.`, about: event.judge, here });
       setHover({ line: best.line ?? [] });
     }, setError);
   }
@@ -162,7 +163,7 @@ function Page() {
     begin({ first, second, start: game.start });
   }
 
-  function begin(fields, text = game.moves.length ? "The game before is behind the browser's Back button." : "") {
+  function begin(fields, text = game.moves.length ? "The browser's Back button shows the game before." : "") {
     const next = beginGame({ clock, ...fields });
     setSaid({ text, here: hereOf(next) });
   }
@@ -177,6 +178,7 @@ function Page() {
     return get("position", { start }).then(() => begin({ start }));
   }
 
+  const isSaid = Boolean(said.here === here && said.text);
   const isOffered = settled && live && canMove && offer !== null && all.startsWith(offer)
     && position.movers.slice(offer.split(" ").length).every((by) => by === null);
   const judged = review?.of === all ? review : null;
@@ -208,15 +210,16 @@ function Page() {
         ${strip(top)}
         <${Pinned}>
           <${Evaluation} score=${score === null || top ? score : 1 - score} below=${1 - top} colours=${position.colours} />
-          <${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${choose} onIllegal=${explain} />
+          <${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${choose} onIllegal=${explain}
+            previewOf=${(name) => get("preview", { ...asked, name })} />
         <//>
         ${strip(1 - top)}
       </section>` : html`<p>Loading.</p>`}
       <div>
         <section class="card" aria-label="Play">
-          <p role="status" aria-live="polite" class="status">${said.here === here && said.text ? `${said.text} ` : ""}${status}</p>
+          <p role="status" aria-live="polite" class="status">${isSaid ? `${said.text} ` : ""}${status}</p>
+          ${isSaid ? html`<p class="toast" aria-hidden="true">${said.text}</p>` : null}
           ${shared.isOn ? html`<${SharedGame} shared=${shared} />` : null}
-          ${isOffered ? html`<p>The bot offers to resign. <button onClick=${() => go({ resigned: 1 - position.toPlay })}>Accept</button></p>` : null}
           ${error ? html`<p class="warning" role="alert">${error}</p>` : null}
           ${about.newest !== null && game.step && String(about.newest) !== game.step
             ? html`<p><button onClick=${() => change({ step: String(about.newest) })}>
@@ -225,16 +228,17 @@ function Page() {
             <button disabled=${!canUndo} onClick=${undo} title=${shared.isOn ? "no move is taken back in a game in two places" : live ? null : "at the last position; another move here begins a variation"}>Undo</button>
             <button disabled=${!canMove || !isReady} title=${why} onClick=${hint}>Hint</button>
             ${shared.isOn ? html`<${SharedButtons} shared=${shared} onLeave=${() => begin({ shared: "" })} />` : html`
-              <button disabled=${Boolean(over) || !players.includes("you")}
-                onClick=${() => go({ at: game.moves.length, resigned: players[position.toPlay] === "you" ? position.toPlay : players.indexOf("you") })}>
-                Resign</button>
+              <${Confirm} name="Resign" question="Yes, resign" disabled=${Boolean(over) || !players.includes("you")}
+                onConfirm=${() => go({ at: game.moves.length, resigned: players[position.toPlay] === "you" ? position.toPlay : players.indexOf("you") })} />
               <button onClick=${() => newGame(false)}>New game</button>
               <button onClick=${() => newGame(true)}>New game, sides swapped</button>
               <button onClick=${() => shared.open({ side: 1 - top, start: game.start, clock })}>Play with a friend</button>`}
           </div>
+          ${isOffered ? html`<p>The bot offers to resign. <button onClick=${() => go({ resigned: 1 - position.toPlay })}>Accept</button></p>` : null}
+          ${isSaid && said.about ? html`<p class="dim">${said.about}</p>` : null}
           ${shared.isOn ? null : html`<${ClockChoice} clock=${clock} isLater=${clock !== game.clock} onChange=${chooseClock} />`}
           <${MoveEntry} position=${position} canMove=${canMove} onMove=${choose} />
-          <${Rules} text=${about.rules} />
+          <${Rules} text=${about.rules} colours=${position?.colours} />
         </section>
         ${position ? html`<${Review} review=${judged} game=${game} position=${position} why=${why}
           onShow=${show} onFollow=${follow} onDelete=${(line) => go({ lines: game.lines.filter((each) => each !== line) })}

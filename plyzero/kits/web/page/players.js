@@ -26,11 +26,12 @@ export function PlayerStrip({ about, position, side, player, badge, clock, isSha
   </div>`;
 }
 
-// The last rolls before the position that is shown, for boards on which no dice lie.
+// The last rolls of the player to move before the position that is shown, for boards on which no dice lie.
 export function LastRolls({ position }) {
   const since = position.movers.slice(0, position.at).findLastIndex((by) => by !== null) + 1;
   if (/class="die"/.test(position.svg)) return null;
-  return position.moves.slice(since, position.at).map((name) => html`<${Roll} name=${name} />`);
+  const rolls = position.moves.slice(since, position.at).filter((_, i) => position.rollers[since + i] === position.toPlay);
+  return rolls.map((name) => html`<${Roll} name=${name} />`);
 }
 
 // score: the expected score of the player below the board, whose number is `below`; null where it is not known.

@@ -3,8 +3,9 @@
 import { html, useState } from "/static/html.js";
 import { get } from "/static/api.js";
 import { PositionText } from "/static/board.js";
+import { sideName } from "/static/status.js";
 
-export function Rules({ text }) {
+export function Rules({ text, colours }) {
   const [found, setFound] = useState(null);
   const [error, setError] = useState("");
   function load({ currentTarget }) {
@@ -14,16 +15,19 @@ export function Rules({ text }) {
     <summary>Rules</summary>
     ${text ? html`<p>${text}</p>` : null}
     ${found ? html`
-      ${found.firstMoves.map((sentence) => html`<p>${sentence}</p>`)}
+      ${found.firstMoves.map((sentence) => html`<p>${named(sentence, colours)}</p>`)}
       <p>How random games end, the most common way first. Each picture is the end of the shortest such game:</p>
-      <div class="ends">${found.ends.map((end) => html`<${End} ...${end} />`)}</div>`
+      <div class="ends">${found.ends.map((end) => html`<${End} ...${end} colours=${colours} />`)}</div>`
     : error ? html`<p class="warning" role="alert">${error}</p>` : html`<p class="dim">Random games are being played, to show how they end.</p>`}
   </details>`;
 }
 
-function End({ svg, text, caption }) {
+// A sentence about player 0 or 1 with the names that the page gives them.
+const named = (sentence, colours) => sentence.replace(/\bplayer ([01])\b/g, (_, side) => sideName(colours, Number(side)));
+
+function End({ svg, text, caption, colours }) {
   return html`<figure>
     ${svg ? html`<div dangerouslySetInnerHTML=${{ __html: svg }}></div>` : html`<${PositionText} text=${text} />`}
-    <figcaption>${caption.map((line) => html`<div>${line}</div>`)}</figcaption>
+    <figcaption>${caption.map((line) => html`<div>${named(line, colours)}</div>`)}</figcaption>
   </figure>`;
 }

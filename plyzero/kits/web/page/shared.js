@@ -2,8 +2,9 @@
 
 import { html, useEffect, useRef, useState } from "/static/html.js";
 import { LOST, post, stream } from "/static/api.js";
+import { Confirm } from "/static/confirm.js";
 
-export const SILENT = "The judge helps nobody in a game between two people until it has ended.";
+export const SILENT = "No hints, analyses or reviews until this game is over.";
 const RETRY_MS = 1000, SILENCE_MS = 40000, SEATS = "plyzero seats", MOST_SEATS = 50;
 const ALONE = { shared: "", clock: "", first: "you", second: "you" };  // the same game at this page, where both sides may move
 let seats = {};  // key of a game -> token of this browser's seat
@@ -154,8 +155,8 @@ export function SharedGame({ shared: { state, isLost } }) {
   if (isLost) return html`<p class="warning" role="alert">The connection to the server is lost; it is tried again.</p>`;
   if (!state) return html`<p class="dim">The game is asked for.</p>`;
   if (!state.begun) return html`<${Link} address=${`${location.origin}${location.pathname}#shared=${state.key}`} />`;
-  if (state.over) return null;
-  return html`<p class="dim">${state.you === null ? "Both seats are taken; you watch. " : ""}${SILENT}</p>`;
+  if (state.over && !state.next && state.you !== null && state.offeredBy === 1 - state.you) return html`<p>The other player offers a new game, sides swapped.</p>`;
+  return state.you === null && !state.over ? html`<p class="dim">Both seats are taken; you watch.</p>` : null;
 }
 
 function Link({ address }) {
@@ -183,7 +184,7 @@ export function SharedButtons({ shared: { state, act, continueIn }, onLeave }) {
   const { you = null, begun, over, offeredBy = null, next } = state ?? {};
   const isPlayer = you !== null, isMine = offeredBy === you;
   return html`
-    ${isPlayer && !over ? html`<button disabled=${!begun} onClick=${() => act("resign")}>Resign</button>` : null}
+    ${isPlayer && !over ? html`<${Confirm} name="Resign" question="Yes, resign" disabled=${!begun} onConfirm=${() => act("resign")} />` : null}
     ${isPlayer && over && !next ? html`<button disabled=${offeredBy !== null && isMine} onClick=${() => act("offer")}>
       ${offeredBy === null ? "Offer a new game, sides swapped" : isMine ? "A new game is offered" : "Accept a new game, sides swapped"}</button>` : null}
     ${next ? html`<button onClick=${() => continueIn(next)}>Go to the new game</button>` : null}

@@ -62,9 +62,10 @@ export function statusOf({ about, position, game, players }) {
 function nowIn({ about, position, game, players, both }) {
   const person = players.includes("you"), named = (side) => capital(sideName(position.colours, side));
   if (game.timeOver) return timeIsOver(game.resigned, players, named);
-  if (game.resigned !== null) return both ? `${named(game.resigned)} resigned.` : capital(`${spoken(about, players[game.resigned])} resigned.`);
+  const review = person && about.ready ? " Review the game to find the mistakes." : "";
+  if (game.resigned !== null) return `${both ? named(game.resigned) : capital(spoken(about, players[game.resigned]))} resigned.${review}`;
   if (position.outcome) {
-    const { winner, score } = position.outcome, review = person && about.ready ? " Review the game to see which turns lost most." : "";
+    const { winner, score } = position.outcome;
     const by = score ? ` by ${score} point${score === 1 ? "" : "s"}` : "";
     if (winner === null) return `The game is drawn.${review}`;
     if (person && !both) return `${players[winner] === "you" ? "You have won" : "You have lost"}${by}.${review}`;
@@ -81,6 +82,6 @@ function nowIn({ about, position, game, players, both }) {
 }
 
 function timeIsOver(loser, players, named) {
-  if (players[0] === players[1]) return `${named(loser)}'s time is over; ${named(1 - loser)} has won.`;
-  return players[loser] === "you" ? "Your time is over; you have lost." : "The other player's time is over; you have won.";
+  if (players[0] === players[1]) return `${named(loser)}'s time has run out; ${named(1 - loser)} has won.`;
+  return players[loser] === "you" ? "Your time has run out; you have lost." : "The other player's time has run out; you have won.";
 }
