@@ -799,7 +799,7 @@ def test_the_expected_final_board_is_drawn_on_the_board(serve, open_page):
     assert upper <= of_black
     assert {(0, 40 * row) for row in range(3, 9)} <= of_white  # a6 and below
     assert re.search(
-        r"Counted on the board alone, without points such as komi, Black has \d+\.\d points more than White at the end\.",
+        r"the board alone, without points such as komi, Black has \d+\.\d points more than White at the end\.",
         page.get_by_label("Analysis").inner_text(),
     )
     page.get_by_role("button", name="nothing", exact=True).click()
