@@ -103,6 +103,9 @@ class LongWalls(Walls, version=1):
                 after.walls[further] = self.to_play
         return after
 
+    def outcome(self):
+        return super().outcome() or (None if self.legal_actions() else Outcome(winner=None))
+
 
 class Faulty(Walls, version=1):
     """Its board cannot be drawn after the first move: `render` raises an error. After the second one neither can

@@ -159,7 +159,7 @@ def test_the_reason_is_told_in_the_words_of_the_game(game, moves, cells, sentenc
 def test_the_pieces_that_a_move_adds_are_those_of_its_board():
     added = pieces_added(load_game("tests.helpers.walls:LongWalls"), "", "a1h")
     assert added == [{"spot": (0, -26), "by": 0}, {"spot": (52, -26), "by": 0}]
-    assert len(pieces_added(load_game("othello(size=6)"), "", "d2")) == 2  # the disc and the one that it turns over
+    assert len(pieces_added(load_game("othello(size=6)"), "", "c2")) == 2  # the disc and the one that it turns over
     with pytest.raises(UserError, match="expected one of"):
         pieces_added(load_game("othello(size=6)"), "", "a1")
 
