@@ -193,7 +193,7 @@ def files_of(place: Path) -> set[str]:
         ("serve tic-tac-toe --host 300.1.1.1", "cannot listen on 300.1.1.1 port 8765"),
         ("gtp tic-tac-toe --run a --player random", "expected one of --run, --net and --player, got several"),
         ("gtp tic-tac-toe --coordinates sgf", "'sgf' is not one of 'names', 'points'"),
-        ("gtp pig --player random --coordinates points", "pig has no board"),
+        ("gtp tests.helpers.dice:PlainRace --player random --coordinates points", "PlainRace has no board"),
         # bench
         ("bench tic-tac-toe --seconds inf", "Invalid value for '--seconds'"),
         ("bench tic-tac-toe --channels 100000000", "but an ONNX file has at most 2.1 GB"),

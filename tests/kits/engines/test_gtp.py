@@ -15,6 +15,7 @@ from plyzero.play.players import Bot
 from plyzero.rules.board import Board, Cell
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.game import Game, board_of
+from tests.helpers.dice import PlainRace
 from tests.helpers.toys import Constant, Relay, Written
 
 
@@ -306,7 +307,7 @@ class Large(Relay):
     ("game", "has"),
     [
         (GameSpec("relay", Relay()), "relay has no board"),
-        ("tests.helpers.dice:PlainRace", "tests.helpers.dice:PlainRace has no board"),
+        (GameSpec("race", PlainRace()), "race has no board"),
         (GameSpec("large", Large()), "large has a board of size 26, and there are points on boards up to size 25 only"),
     ],
 )
