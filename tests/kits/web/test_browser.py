@@ -83,6 +83,8 @@ def play_move(page, move, press, *, legal, keyboard):
         if not button.first.is_visible():
             summary.locator("summary").click()
         return button.first.click()
+    if keyboard and len(legal) == 1:  # Enter plays the only move, wherever the focus is
+        return press(page, move["path"][0])
     for cell in move["path"]:
         press(page, cell)
     if any(each["path"][: len(move["path"])] == move["path"] for each in legal if each != move):

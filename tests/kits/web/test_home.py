@@ -59,7 +59,7 @@ def test_all_games_and_runs_are_shown_and_each_opens_its_page(address, open_page
     page.locator(".rules figure svg.board").first.wait_for()
     assert "First moves (7): 1 2 3 4 5 6 7" in page.locator(".rules").inner_text()
     captions = page.locator(".rules figcaption").all_inner_texts()
-    assert {text.splitlines()[0] for text in captions} == {"player 0 won", "player 1 won"}
+    assert {text.splitlines()[0] for text in captions} == {"Red won", "Yellow won"}
     assert violations(page) == []
 
 
