@@ -14,13 +14,22 @@ from plyzero.rules.chance import is_chance
 from plyzero.rules.game import Game, board_of
 
 NAMES: Final = {"point": "points", "square": "squares"}
-"""What people call several cells of a shape; others are cells."""
+"""The name of several cells of a shape; those of other shapes are cells."""
 
 
-def spots_of(board: Board | None, name: str) -> list[tuple[float, float] | None]:
-    """Return the places of the cells that are clicked to play an action, in units of the picture; None for a card."""
+Spot = tuple[float, float]
+"""The place (x, y) of a cell, in units of the picture."""
+
+
+def spot_of(cell: Cell) -> Spot:
+    """Return the place of a cell."""
+    return UNIT * cell.x, UNIT * cell.y
+
+
+def spots_of(board: Board | None, name: str) -> list[Spot | None]:
+    """Return the places of the cells that are clicked to play an action; None for a card."""
     cells = board.clicked(name) if board else []
-    return [None if cell.shape == "card" else (UNIT * cell.x, UNIT * cell.y) for cell in cells]
+    return [None if cell.shape == "card" else spot_of(cell) for cell in cells]
 
 
 def line_of(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
@@ -34,11 +43,11 @@ def line_of(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
     return line
 
 
-def places_of(cells: Sequence[Sequence[Cell]] | None) -> list[list[tuple[float, float]]] | None:
-    """Return the places of the cells under a plane, `[rows][columns]`, in units of the picture; None without them."""
+def places_of(cells: Sequence[Sequence[Cell]] | None) -> list[list[Spot]] | None:
+    """Return the places of the cells under a plane, `[rows][columns]`; None without them."""
     if cells is None:
         return None
-    return [[(UNIT * cell.x, UNIT * cell.y) for cell in row] for row in cells]
+    return [[spot_of(cell) for cell in row] for row in cells]
 
 
 def final_board_of(
@@ -54,18 +63,21 @@ def final_board_of(
     """
     if cells is None:
         return None
-    total = planes.sum(axis=0) * (1 if to_play == 0 else -1)
-    owned = owned_cells(planes, cells, to_play)
-    return {"owned": owned, "lead": round(float(total.sum()), 1), "cells": NAMES.get(cells[0][0].shape, "cells")}
+    values = values_of(planes, to_play)
+    owned, lead = owned_cells(values, cells), round(float(values.sum()), 1)
+    return {"owned": owned, "lead": lead, "cells": NAMES.get(cells[0][0].shape, "cells")}
 
 
-def owned_cells(
-    planes: NDArray[np.float32], cells: Sequence[Sequence[Cell]], to_play: int
-) -> list[tuple[float, float, float]]:
-    """Return (x, y, value) of each cell under a final board, in units of the picture, as in `final_board_of`."""
-    total = planes.sum(axis=0) * (1 if to_play == 0 else -1)
+def values_of(planes: NDArray[np.float32], to_play: int) -> NDArray[np.float32]:
+    """Return a final board for player 0, `[rows, columns]`; its `planes` are for the player to move."""
+    total: NDArray[np.float32] = planes.sum(axis=0)
+    return total if to_play == 0 else -total
+
+
+def owned_cells(values: NDArray[np.float32], cells: Sequence[Sequence[Cell]]) -> list[tuple[float, float, float]]:
+    """Return (x, y, value) of each cell under a final board for player 0, with values from -1 to 1."""
     owned: list[tuple[float, float, float]] = []
-    for row, column in np.ndindex(*total.shape):
-        cell, value = cells[row][column], float(np.clip(total[row, column], -1, 1))
-        owned.append((UNIT * cell.x, UNIT * cell.y, round(value, 2)))
+    for row, column in np.ndindex(*values.shape):
+        x, y = spot_of(cells[row][column])
+        owned.append((x, y, round(float(np.clip(values[row, column], -1, 1)), 2)))
     return owned

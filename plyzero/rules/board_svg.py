@@ -194,13 +194,12 @@ def _draw_piece(cell: Cell, board: Board) -> Iterator[str]:
         yield f'<text class="figure{kind}" {colours} x="{x:g}" y="{y:g}">{escape(_solid(text))}</text>'
         return
     if cell.shape.startswith("tray"):
-        yield from _draw_tray(cell, board)
+        yield from _draw_tray(cell, f"lying stone{kind}", colours)
         return
     if cell.is_edge:
-        shape = _rectangle(f"wall{kind or ' taken'}", x, y, *_size_of_edge(cell))
-        yield shape.replace("/>", f" {colours}/>") if name else shape
+        yield _rectangle(f"wall{kind or ' taken'}", x, y, *_size_of_edge(cell), colours)
     elif cell.shape == "card" and player is not None:
-        yield _card(f"owned{kind}", x, y).replace("/>", f" {colours}/>")
+        yield _card(f"owned{kind}", x, y, colours)
     elif player is not None:
         yield f'<circle class="stone{kind}" {colours} cx="{x:g}" cy="{y:g}" r="{RADIUS:g}"/>'
     if player is None and not cell.is_edge:
@@ -211,8 +210,8 @@ def _draw_piece(cell: Cell, board: Board) -> Iterator[str]:
         yield f'<text class="{size}" fill="{_ink_on(name)}" x="{x:g}" y="{y:g}">{escape(text)}</text>'
 
 
-def _draw_tray(cell: Cell, board: Board) -> Iterator[str]:
-    """Yield the stones in a tray, which lie on their sides, and their number."""
+def _draw_tray(cell: Cell, kind: str, colours: str) -> Iterator[str]:
+    """Yield the stones in a tray, which lie on their sides; `kind` and `colours` are their classes and attributes."""
     player, text = cell.owned()
     if player is None:
         return
@@ -220,15 +219,12 @@ def _draw_tray(cell: Cell, board: Board) -> Iterator[str]:
     upwards = 1 if cell.shape == "tray-up" else -1
     x, end = UNIT * cell.x, UNIT * (cell.y + upwards / 2)
     thickness = min(LONG / 15, LONG / number)
-    name = board.player_colours[player]
     for place in range(number):
-        y = end - upwards * (place + 0.5) * thickness
-        stone = _rectangle(f"lying stone p{player}", x, y, UNIT * 0.8, thickness - 2)
-        yield stone.replace("/>", f' fill="{FILLS[name]}" stroke="{_ink_on(name)}"/>')
+        yield _rectangle(kind, x, end - upwards * (place + 0.5) * thickness, UNIT * 0.8, thickness - 2, colours)
 
 
-def _card(name: str, x: float, y: float) -> str:
-    return _rectangle(name, x, y, 2.4 * UNIT, UNIT).replace("/>", f' rx="{UNIT / 5:g}"/>')
+def _card(name: str, x: float, y: float, colours: str = "") -> str:
+    return _rectangle(name, x, y, 2.4 * UNIT, UNIT, f'rx="{UNIT / 5:g}" {colours}'.rstrip())
 
 
 def _size_of_edge(cell: Cell) -> tuple[float, float]:
@@ -314,12 +310,13 @@ def _draw_dice(label: Label) -> Iterator[str]:
     for place, number in enumerate(numbers):
         x = UNIT * (label.x + 0.9 * (place - (len(numbers) - 1) / 2))
         y = UNIT * label.y
-        yield _rectangle("die", x, y, size, size).replace("/>", f' rx="{UNIT / 8:g}"/>')
+        yield _rectangle("die", x, y, size, size, f'rx="{UNIT / 8:g}"')
         for pip in PIPS[number]:
             right, down = (size * 0.28 * (each - 1) for each in (pip % 3, pip // 3))
             yield f'<circle class="pip" cx="{x + right:g}" cy="{y + down:g}" r="{UNIT / 12:g}"/>'
     yield "</g>"
 
 
-def _rectangle(name: str, x: float, y: float, width: float, height: float) -> str:
-    return f'<rect class="{name}" x="{x - width / 2:g}" y="{y - height / 2:g}" width="{width:g}" height="{height:g}"/>'
+def _rectangle(name: str, x: float, y: float, width: float, height: float, attributes: str = "") -> str:
+    place = f'x="{x - width / 2:g}" y="{y - height / 2:g}" width="{width:g}" height="{height:g}"'
+    return f'<rect class="{name}" {place} {attributes}'.rstrip() + "/>"

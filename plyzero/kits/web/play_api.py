@@ -25,9 +25,9 @@ from plyzero.play.found_moves import is_hopeless, move_infos, root_info
 from plyzero.play.player import Player
 from plyzero.play.players import Bot
 from plyzero.play.session import Session
-from plyzero.play.spots import final_board_of, line_of, owned_cells, places_of, spots_of
+from plyzero.play.spots import final_board_of, line_of, owned_cells, places_of, spot_of, spots_of, values_of
 from plyzero.rules.board import FILLS, Board, Cell
-from plyzero.rules.board_svg import UNIT, render_svg
+from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import Game, board_of, rendered
@@ -155,8 +155,9 @@ def _territory(position: Game, board: Board, cells_of: CellsOf) -> list[tuple[fl
     if cells is None:
         return []
     planes = np.asarray(position.final_board(), np.float32)
-    empty = {(UNIT * cell.x, UNIT * cell.y) for cell in board.cells if not cell.piece}
-    return [(x, y, value) for x, y, value in owned_cells(planes, cells, position.to_play) if value and (x, y) in empty]
+    empty = {spot_of(cell) for cell in board.cells if not cell.piece}
+    owned = owned_cells(values_of(planes, position.to_play), cells)
+    return [(x, y, value) for x, y, value in owned if value and (x, y) in empty]
 
 
 def _scoreboard_of(position: Game) -> tuple[tuple[str, str], str]:
@@ -245,7 +246,7 @@ def pieces_added(game: GameSpec, text: str, name: str) -> list[dict[str, object]
         if cell.piece:
             owner = cell.owned()[0]
             by = int(position.to_play) if owner is None else owner
-            added.append({"spot": (UNIT * cell.x, UNIT * cell.y), "by": by})
+            added.append({"spot": spot_of(cell), "by": by})
     return added
 
 

@@ -3,6 +3,7 @@
 import { html, useEffect, useRef, useState } from "/static/html.js";
 import { LOST, post, stream } from "/static/api.js";
 import { Confirm } from "/static/confirm.js";
+import { capital } from "/static/status.js";
 
 export const SILENT = "No hints, analyses or reviews until this game is over.";
 const RETRY_MS = 1000, SILENCE_MS = 40000, SEATS = "plyzero seats", MOST_SEATS = 50;
@@ -45,7 +46,7 @@ export function useShared(game, page) {
     onNext: (key) => page.begin({ shared: key }, "The new game has begun."),
     onGone(sentence) {
       page.change({ ...ALONE, left: null });
-      page.say(`${sentence[0].toUpperCase()}${sentence.slice(1)}.`);
+      page.say(`${capital(sentence)}.`);
     },
     onError: page.onError,
   });
