@@ -23,6 +23,11 @@ def status_of(page):
     return page.locator("p[role=status]").inner_text().strip()
 
 
+def of_all(page, selector, function):
+    """Return `function` of all elements, found and asked in one step: the page may replace them at any time."""
+    return page.evaluate(f"(selector) => ({function})([...document.querySelectorAll(selector)])", selector)
+
+
 def saved(page, path, *, button="Save"):
     """Press a button that saves the game, and return what is in the file."""
     with page.expect_download() as download:

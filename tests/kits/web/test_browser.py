@@ -26,6 +26,7 @@ from tests.helpers.play_page import (
     by_touch,
     hash_fields,
     moves_before_a_pass,
+    of_all,
     resign,
     saved,
     status_of,
@@ -783,7 +784,7 @@ CENTRES = """(all) => all.map((each) => {
 
 def centres(page, selector):
     """Return the places of parts of the board, in units of its picture."""
-    return page.eval_on_selector_all(f"svg.board {selector}", CENTRES)
+    return of_all(page, f"svg.board {selector}", CENTRES)
 
 
 GO_MOVES = "h2 e4 d7 j5 g2 d5 d6 c4 g6 g3 f3 g4 f4 f5 g5 f6 f7 e6 e7 h4"  # Black has the upper side, White the left one
@@ -970,7 +971,9 @@ def test_all_controls_are_large_enough_for_a_finger(game, serve, open_page):
     page.get_by_role("button", name="Start", exact=True).click()
     page.wait_for_selector("td.line button")
     fits_on_a_phone(page)
-    assert page.eval_on_selector(".scroll", "(each) => each.scrollWidth <= each.clientWidth")  # no column is cut off
+    assert of_all(
+        page, ".scroll", "(all) => all.every((each) => each.scrollWidth <= each.clientWidth)"
+    )  # no column is cut
 
 
 CUT = """(all) => all
@@ -982,6 +985,6 @@ def test_what_was_measured_of_a_player_is_never_cut_off(serve, open_page):
     for width in (390, 1024, 1440):
         page = open_page(serve("go") + "/#first=level:7&second=you", viewport={"width": width, "height": 900})
         page.wait_for_selector(".strength:not(:empty)")
-        cut = page.eval_on_selector_all(".strength", CUT)
+        cut = of_all(page, ".strength", CUT)
         assert cut == []
         page.close()
