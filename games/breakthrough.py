@@ -1,5 +1,7 @@
 """Breakthrough, compiled. examples/breakthrough.py is the same game in plain Python, with the same actions."""
 
+import re
+
 import numpy as np
 
 from plyzero.rules.board import Board, grid, square_names
@@ -37,6 +39,7 @@ class Breakthrough(CompiledGame, version=1):
         ]
         self.observation_shape = (2, size, size)  # own pawns, the opponent's pawns
         self.max_plies = 2 * size * (2 * size - 5) + 1  # examples/breakthrough.py has the reason
+        self.uci_variant = "breakthrough" if size == 8 else None
         super().__init__()
 
     def start(s: Record) -> None:
@@ -79,6 +82,15 @@ class Breakthrough(CompiledGame, version=1):
 
     def action_name(self, action: int) -> str:
         return self.names[self.to_play][action]
+
+    def uci_move(self, action: int) -> str:
+        return self.action_name(action).replace("-", "")
+
+    def fen(self) -> str:
+        pieces = {0: "1", 1: "P", 2: "p"}
+        ranks = ["".join(pieces[pawn] for pawn in rank) for rank in self.record["board"][::-1].tolist()]
+        joined = re.sub("1+", lambda empty: str(len(empty[0])), "/".join(ranks))
+        return f"{joined} {'wb'[self.to_play]} - - 0 1"
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Return the left-right reflection, which reverses the order of the steps from each row."""

@@ -45,7 +45,17 @@ STUBS: Final = {
 }
 """Rule -> its arguments and what it does."""
 
-ORDINARY: Final = ("action_name", "roll_name", "parse_action", "symmetries", "final_board", "render", "__str__")
+ORDINARY: Final = (
+    "action_name",
+    "uci_move",
+    "fen",
+    "roll_name",
+    "parse_action",
+    "symmetries",
+    "final_board",
+    "render",
+    "__str__",
+)
 """Methods of a plain game that are no rules and stay as they are."""
 
 FACTS: Final = (
@@ -58,6 +68,7 @@ FACTS: Final = (
     "max_score",
     "final_planes",
     "sgf_game",
+    "uci_variant",
     "rules_text",
     "waived_laws",
 )

@@ -88,8 +88,8 @@ class Game(ABC):
 
     Required: num_actions, observation_shape, max_plies, to_play, legal_actions, play, outcome, observe
     Optional: symmetries, action_name, parse_action, key, render, __str__, from_text, observation_dtype, policy_planes,
-              max_score, points_count, final_board with final_planes, rules_text, sgf_game, waived_laws (all with
-              defaults)
+              max_score, points_count, final_board with final_planes, rules_text, sgf_game, uci_variant, uci_move, fen,
+              waived_laws (all with defaults)
     With dice: num_chances, chances, roll_name
 
     The players are 0 and 1. The player to move is always read from `to_play` and need not alternate, so passes and
@@ -130,6 +130,9 @@ class Game(ABC):
 
     sgf_game: int | None = None
     """The number of the game in SGF files, such as 1 for go; None = the page does not offer them."""
+
+    uci_variant: str | None = None
+    """The name of the game for UCI programs, as in their option UCI_Variant, such as "breakthrough"; None = none."""
 
     final_planes: int = 0
     """The number of planes of `final_board`; 0 = the game has none."""
@@ -259,6 +262,14 @@ class Game(ABC):
     def action_name(self, action: int) -> str:
         """Return the name of a legal action, without spaces. Different legal actions must have different names."""
         return str(action)
+
+    def uci_move(self, action: int) -> str:
+        """Return the name of a legal action for UCI programs and PGN, such as e2e4: by default `action_name`."""
+        return self.action_name(action)
+
+    def fen(self) -> str:
+        """Return the position as UCI programs and PGN describe it, in FEN; "" = there is no such text."""
+        return ""
 
     def roll_name(self, roll: int) -> str:
         """Return the name of a roll, without spaces. Different rolls of a position must have different names."""
