@@ -34,11 +34,15 @@ def parse_rollouts(player: str) -> int:
     return int(number)
 
 
+FIXED_PLAYER: Final = r"random|greedy|bot|[\w.]+:[^\s:/].*"
+"""Pattern of the name of a player that stays the same, unlike a run or a file."""
+
+
 def _check_opponent(name: str) -> str:
     if name.startswith("mcts:"):
         parse_rollouts(name)
-    elif name != "random":
-        raise ValueError(f"expected random, or mcts:N with 1 to {MAX_SIMULATIONS} rollouts per move")
+    elif not re.fullmatch(FIXED_PLAYER, name):
+        raise ValueError("expected a player such as random, mcts:100, bot:3, my_agent:MyAgent or gtp:COMMAND")
     return name
 
 
@@ -56,7 +60,7 @@ def parse_until(condition: str) -> tuple[str, float, str]:
 
     The measure is score or points: "points >= 2 against mcts:100". Raises ValueError for anything else.
     """
-    found = re.fullmatch(r"(score|points) *>= *(\d*\.?\d+) +against +(\S+)", condition.strip())
+    found = re.fullmatch(r"(score|points) *>= *(\d*\.?\d+) +against +(\S.*)", condition.strip())
     if found:
         measure, least, opponent = found[1], float(found[2]), found[3]
         largest = 1 if measure == "score" else MAX_INTEGER

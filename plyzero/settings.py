@@ -289,7 +289,7 @@ class RatingSettings(SettingsSection):
     """How `train` measures strength while it runs."""
 
     opponents: Opponents = ("random", "mcts:100")
-    """Opponents of the newest model: random, or mcts:N, pure MCTS with N rollouts per move."""
+    """Opponents of the newest model: random, mcts:N, bot:LEVEL, your own agent, gtp:COMMAND, as in `match`."""
 
     games: int = Field(20, ge=2, le=100_000)
     """Games against each opponent, with both colours, from random openings; fewer where the rules are slow, at least

@@ -157,10 +157,13 @@ class Terminal:
         """Search and play the bot's move."""
         position = self.session.position
         if not isinstance(self.bot, Bot):
-            (choice,) = self.bot.choices([position])
+            (choice,) = self.bot.choices([position], [self.session.moves])
             if isinstance(choice, Forfeit):  # a player that fails to move loses
                 self.say(choice.reason)
-                self.session.forfeited = True
+                if choice.resigned:
+                    self.session.resigned = 1 - self.session.person
+                else:
+                    self.session.forfeited = True
                 self.is_outdated = True
             else:
                 self.say(f"The bot plays {position.action_name(choice)}.")

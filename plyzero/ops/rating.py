@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 import sys
 import threading
 import time
@@ -19,10 +20,10 @@ from plyzero.network.model_loader import load_model
 from plyzero.network.onnx_network import Network
 from plyzero.ops.failures import describe_error
 from plyzero.play.match import play_match, random_openings
-from plyzero.play.player import Player
+from plyzero.play.player import Forfeit, ForfeitError, Player
 from plyzero.play.players import Bot, find_player
 from plyzero.play.scores import Estimate, MatchResult, Z
-from plyzero.rules.chance import first_decision
+from plyzero.rules.chance import roll_dice
 from plyzero.rules.game import Game
 from plyzero.run.before import find_opponent
 from plyzero.run.budget import budget_of_trainer, find_done, measured_opponents, read_done, read_trainer
@@ -136,6 +137,10 @@ class Rater:
     """
 
     def __init__(self, run: Run, *, share: float = 0.1, clock: Callable[[], float] = time.monotonic) -> None:
+        """Prepare to measure. Raises UserError if an opponent cannot be used."""
+        for name in measured_opponents(run.settings.rating, run.settings.budget):
+            if not re.fullmatch(r"random|mcts:\d+", name):
+                find_player(name, run.game, np.random.default_rng())
         self._run, self._share, self._clock = run, share, clock
         self._next_start = 0.0
         self._thread: Thread | None = None
@@ -334,8 +339,9 @@ class _Match:
         self._other = _Checked(other, check)
         plies = min(4, self._start.max_plies // 5)
         self._openings = random_openings(self._start, plies, self._rng, count=(games + 1) // 2)
+        position, rolls = roll_dice(self._start, np.random.default_rng(0))
         for player in (self._bot, self._other):  # the first search loads compiled code, whose time must not count
-            player.choose_all([first_decision(self._start)])
+            player.choices([position], [rolls])
 
     def play(self, games: int) -> MatchResult:
         """Return the result of the next `games`; the number before them was even."""
@@ -358,11 +364,23 @@ class _Checked(Player):
         self.name = player.name
         self._player, self._check = player, check
 
+        self.games_at_once = player.games_at_once
+        player.on_wait = check
+
     def choose_all(self, positions: Sequence[Game]) -> list[int]:
         if not isinstance(self._player, Bot):
             return self._player.choose_all(positions)
         results = self._player.search(positions, on_batch=self._check)
         return [self._player.select_action(result) for result in results]
+
+    def choices(self, positions: Sequence[Game], moves: Sequence[Sequence[int]]) -> list[int | Forfeit]:
+        if isinstance(self._player, Bot):
+            return [*self.choose_all(positions)]
+        choices = self._player.choices(positions, moves)
+        for choice in choices:
+            if isinstance(choice, Forfeit) and not choice.resigned:
+                raise ForfeitError(choice.reason)  # a win over a player that fails measures nothing
+        return choices
 
 
 class _StoppedError(Exception):

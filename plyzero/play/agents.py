@@ -20,14 +20,14 @@ from typing import Final
 
 import numpy as np
 
-from plyzero.errors import UserError, plain, shown
-from plyzero.play.player import Forfeit, Player
+from plyzero.errors import plain, shown
+from plyzero.play.player import Forfeit, ForfeitError, Player
 from plyzero.rules.game import Game
 from plyzero.rules.user_errors import with_location
 from plyzero.threads import Thread
 
 LOOK_SECONDS: Final = 0.1
-"""Time between two calls of `AgentPlayer.on_wait`, in seconds."""
+"""Time between two calls of `Player.on_wait`, in seconds."""
 
 
 class Agent(ABC):
@@ -44,20 +44,12 @@ class Agent(ABC):
         """Return a legal action of `position`, in which a player is to move: `position.to_play`."""
 
 
-class ForfeitError(UserError):
-    """An agent has failed to move; the message says which one and why."""
-
-
 class AgentPlayer(Player):
-    """An agent as a player: its moves are checked, their time is limited, and what it prints goes to standard error.
-
-    on_wait: called every LOOK_SECONDS while the agent chooses. An error that it raises interrupts the agent.
-    """
+    """An agent as a player: its moves are checked, their time is limited, and what it prints goes to standard error."""
 
     def __init__(self, name: str, agent: Agent, *, identify: Callable[[str], str] = str) -> None:
         """Make a player of an agent; `identify` returns the identity for the name, by default the name itself."""
         self.name, self.agent = name, agent
-        self.on_wait: Callable[[], None] = lambda: None
         self._identify = identify
         self._last_thread: threading.Thread | None = None
 
@@ -65,7 +57,7 @@ class AgentPlayer(Player):
     def identity(self) -> str:
         return self._identify(self.name)
 
-    def choices(self, positions: Sequence[Game]) -> list[int | Forfeit]:
+    def choices(self, positions: Sequence[Game], moves: Sequence[Sequence[int]]) -> list[int | Forfeit]:
         return [self.choose_or_forfeit(position) for position in positions]
 
     def choose_all(self, positions: Sequence[Game]) -> list[int]:

@@ -26,14 +26,14 @@ class PlayedGame(NamedTuple):
     opening_plies: how many of the actions are the opening.
     swapped:       whether the second player of the match was player 0, who moves first unless dice decide.
     outcome:       None if the game was truncated at max_plies.
-    forfeit:       why the loser forfeited it, or None.
+    forfeit:       how the loser gave it up, or None.
     """
 
     moves: Sequence[int]
     opening_plies: int
     swapped: bool
     outcome: Outcome | None
-    forfeit: str | None
+    forfeit: Forfeit | None
 
     def as_json(self, game: GameSpec, players: tuple[str, str]) -> dict[str, Any]:
         """Return the game as a JSON object with the fields of an exported game; `players` are those of the match."""
@@ -44,7 +44,7 @@ class PlayedGame(NamedTuple):
         if self.outcome is None:
             end = "truncated"
         elif self.forfeit is not None:
-            end = "forfeit"
+            end = "resign" if self.forfeit.resigned else "forfeit"
         return {
             "version": STARTED if game.text else VERSION,
             "game": game.identity,
@@ -76,11 +76,11 @@ def play_match(
 
     Every opening is played twice, with sides swapped, so that no opening favours a player. The two games share their
     dice: the n-th roll has the same random number in both. A game that reaches the max_plies of the rules counts as a
-    draw. An agent that fails to move loses the game.
+    draw. An agent or a program that fails to move loses the game.
 
     opening_plies: number of random moves in an opening; None = a fifth of max_plies, at most 4.
     openings:      at least (games + 1) // 2 openings as sequences of actions and rolls, in place of random ones.
-    at_once:       number of games in parallel; None = all. With clocks it must be 1.
+    at_once:       number of games in parallel; None = as many as the players can play. With clocks it must be 1.
     on_progress:   called after every move with the number of finished games and the plies of the longest game.
     on_game:       called with every game when it is finished.
     Raises UserError if there is no game to play, or no move left after the openings.
@@ -103,12 +103,13 @@ def play_match(
     finished: list[_GameInPlay] = []
     longest = max(game.plies for game in playing)
     players = as_player(first), as_player(second)
+    at_once = min((each for each in (at_once, *(player.games_at_once for player in players)) if each), default=None)
     while playing:
         for number, player in enumerate(players):
             to_move = [game for game in playing[:at_once] if game.player_to_move == number]
             if not to_move:
                 continue
-            choices = player.choices([game.position for game in to_move])
+            choices = player.choices([game.position for game in to_move], [game.moves for game in to_move])
             for game, choice in zip(to_move, choices, strict=True):
                 game.play(choice)
                 longest = max(longest, game.plies)
@@ -136,7 +137,7 @@ class _GameInPlay:
         self.moves = [*opening]
         self.position, self.plies = _position_after(start, opening)
         self.outcome: Outcome | None = None
-        self.forfeit: str | None = None
+        self.forfeit: Forfeit | None = None
         self._dice, self._max_plies = dice, start.max_plies
         self._roll()
         self._opening_plies = self.plies
@@ -153,7 +154,7 @@ class _GameInPlay:
     def play(self, choice: int | Forfeit) -> None:
         """Play an action, and the rolls after it; one who forfeits has lost."""
         if isinstance(choice, Forfeit):
-            self.forfeit = choice.reason
+            self.forfeit = choice
             self.outcome = Outcome(1 - self.position.to_play)
             return
         self.position = self.position.play(choice)
@@ -186,7 +187,7 @@ def _result(games: Sequence[_GameInPlay]) -> MatchResult:
         draws=values.count(0),
         losses=values.count(-1),
         distinct=len({tuple(game.moves) for game in games}),
-        forfeits=tuple(game.forfeit for game in games if game.forfeit is not None),
+        forfeits=tuple(game.forfeit.reason for game in games if game.forfeit and not game.forfeit.resigned),
         leads=tuple(
             game.outcome.lead(int(game.swapped)) for game in games if game.outcome and game.outcome.score is not None
         ),

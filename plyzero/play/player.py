@@ -1,6 +1,7 @@
 """Players: objects that choose moves, with a name, a strength and an identity; and the one that plays at random.
 
-A match calls `begin_game` of both players, then `choices` with the positions in which one is to move:
+A match calls `begin_game` of both players, then `choices` with the positions in which one is to move, and the moves
+that have led there:
 
     an action    it is played; it must be legal
     a Forfeit    the player has lost this game
@@ -9,7 +10,7 @@ A match calls `begin_game` of both players, then `choices` with the positions in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +20,18 @@ from plyzero.rules.game import Game
 
 
 class Forfeit(NamedTuple):
-    """Answer in place of an action: the player has lost the game, for a reason in one sentence."""
+    """Answer in place of an action: the player has lost the game.
+
+    reason:   in one sentence.
+    resigned: whether the player gives the game up, and has not failed.
+    """
 
     reason: str
+    resigned: bool = False
+
+
+class ForfeitError(UserError):
+    """A player has failed to move, or resigns; the message says which one and why."""
 
 
 class Strength(NamedTuple):
@@ -38,12 +48,16 @@ class Strength(NamedTuple):
 class Player(ABC):
     """Anything that chooses moves.
 
-    name:         for results.
-    takes_limits: whether the simulations, settings of the search, clock and threads of `find_player` change it.
+    name:          for results.
+    takes_limits:  whether the simulations, settings of the search, clock and threads of `find_player` change it.
+    games_at_once: largest number of games that it plays in parallel; None = any.
+    on_wait:       called from time to time while it waits for an agent or a program. An error that it raises ends that.
     """
 
     name: str
     takes_limits: bool = False
+    games_at_once: int | None = None
+    on_wait: Callable[[], None] = staticmethod(lambda: None)
 
     @abstractmethod
     def choose_all(self, positions: Sequence[Game]) -> list[int]:
@@ -58,9 +72,19 @@ class Player(ABC):
         """Return its measured strength so far, and whether it is enough to judge moves."""
         return Strength("the strength of this player has not been measured", judges=False)
 
-    def choices(self, positions: Sequence[Game]) -> list[int | Forfeit]:
-        """Return its choice in each of `positions`. Only an agent forfeits; other errors are raised."""
+    def choices(self, positions: Sequence[Game], moves: Sequence[Sequence[int]]) -> list[int | Forfeit]:
+        """Return its choice in each of `positions`. Agents and programs forfeit; other errors are raised.
+
+        moves: for each position, the actions and rolls that have led there from the start of the game.
+        """
         return [*self.choose_all(positions)]
+
+    def choose_in_game(self, position: Game, moves: Sequence[int]) -> int:
+        """Return its action after `moves`, as `choices` does. Raises ForfeitError if it forfeits."""
+        (choice,) = self.choices([position], [moves])
+        if isinstance(choice, Forfeit):
+            raise ForfeitError(choice.reason)
+        return choice
 
     def begin_game(self) -> None:  # noqa: B027, most players need none
         """Prepare for a new game, such as by giving a clock all of its time."""

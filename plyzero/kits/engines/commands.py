@@ -1,9 +1,11 @@
-"""gtp, analyze: other programs play and ask by the Go Text Protocol, or by JSON lines."""
+"""gtp, uci, text, analyze: other programs play by GTP, UCI or lines of text, and ask by JSON lines."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -24,6 +26,12 @@ from plyzero.lines import ArrivingLines, bounded_lines
 
 if TYPE_CHECKING:
     from plyzero.play.player import Player
+    from plyzero.rules.catalog import GameSpec
+
+
+PlayerName = Annotated[
+    str | None, typer.Option("--player", metavar="NAME", help="Any player that plyzero match knows, such as mcts:1000.")
+]
 
 
 @common.in_panel("Play")
@@ -33,9 +41,7 @@ def gtp(
     *,
     run: RunToPlay = None,
     net: Net = None,
-    player: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Any player that plyzero match knows, such as mcts:1000.")
-    ] = None,
+    player: PlayerName = None,
     simulations: Simulations = None,
     coordinates: Annotated[
         Literal["names", "points"],
@@ -49,36 +55,105 @@ def gtp(
 ) -> None:
     """Speak the Go Text Protocol (GTP 2) on standard input and output, for Sabaki, GoGui and other controllers."""
     with common.data_output() as output:
-        import numpy as np
-
         from plyzero.kits.engines.engine import Engine, is_quit
-        from plyzero.play.players import Bot, find_player
-        from plyzero.play.strength import introduction
 
-        if player is not None and (run is not None or net is not None):
-            raise UserError("expected one of --run, --net and --player, got several")
-        spec = common.find_game(game, start)
-        limits = thinking.limits(simulations)
-        chosen: Player
-        if player is None:
-            chosen = find_bot(spec, run, net, "newest", limits)
-        else:
-            chosen = find_player(player, spec, np.random.default_rng(), **limits)
-
-        def write(text: str) -> None:
-            output.write(text)
-            output.flush()
-
-        text = (line.decode(errors="replace") for line in bounded_lines(sys.stdin))
-        lines = ArrivingLines(text, is_last=is_quit)
-        most = simulations if player is None else getattr(chosen, "simulations", None)
-        if isinstance(chosen, Bot):
-            about = introduction(spec, chosen.strength().text)
-            print(f"plyzero: {spec.name} is played by {chosen.name}. {about}", file=sys.stderr, flush=True)
+        spec, chosen, most = _chosen(game, start, run, net, player, simulations, thinking)
+        write = _writer(output)
+        lines = _arriving_lines(is_quit)
         points = coordinates == "points"
         engine = Engine(spec, chosen, points=points, write=write, has_input=lines.wait, most=most, resign_below=resign)
         for line in lines:
             write(engine.answer(line))
+
+
+@common.in_panel("Play")
+@common.with_groups
+def uci(
+    game: common.GameArgument,
+    *,
+    run: RunToPlay = None,
+    net: Net = None,
+    player: PlayerName = None,
+    simulations: Simulations = None,
+    start: common.Start = None,
+    thinking: Thinking,
+) -> None:
+    """Speak the Universal Chess Interface (UCI) on standard input and output, for chess-like controllers."""
+    with common.data_output() as output:
+        from plyzero.kits.engines.uci import Engine
+
+        spec, chosen, most = _chosen(game, start, run, net, player, simulations, thinking)
+        write = _writer(output)
+        lines = _arriving_lines(lambda line: line.split() == ["quit"])
+        Engine(spec, chosen, lines, lambda line: write(f"{line}\n"), most=most).run()
+
+
+@common.in_panel("Play")
+@common.with_groups
+def text(
+    game: common.GameArgument,
+    *,
+    run: RunToPlay = None,
+    net: Net = None,
+    player: PlayerName = None,
+    simulations: Simulations = None,
+    start: common.Start = None,
+    thinking: Thinking,
+) -> None:
+    """Read moves, one in a line, and print one after each line go; new begins a new game."""
+    with common.data_output() as output:
+        from plyzero.kits.engines.text_engine import play_by_lines
+
+        spec, chosen, _ = _chosen(game, start, run, net, player, simulations, thinking)
+        write = _writer(output)
+        play_by_lines(spec, chosen, _lines_of_input(), lambda line: write(f"{line}\n"))
+
+
+def _chosen(
+    game: str,
+    start: Path | None,
+    run: Path | None,
+    net: Path | None,
+    player: str | None,
+    simulations: int | None,
+    thinking: Thinking,
+) -> tuple[GameSpec, Player, int | None]:
+    """Return the game, the player that the options name, and its largest number of simulations under a clock."""
+    import numpy as np
+
+    from plyzero.play.players import Bot, find_player
+    from plyzero.play.strength import introduction
+
+    if player is not None and (run is not None or net is not None):
+        raise UserError("expected one of --run, --net and --player, got several")
+    spec = common.find_game(game, start)
+    limits = thinking.limits(simulations)
+    chosen: Player
+    if player is None:
+        chosen = find_bot(spec, run, net, "newest", limits)
+    else:
+        chosen = find_player(player, spec, np.random.default_rng(), **limits)
+    if isinstance(chosen, Bot):
+        about = introduction(spec, chosen.strength().text)
+        print(f"plyzero: {spec.name} is played by {chosen.name}. {about}", file=sys.stderr, flush=True)
+    most = simulations if player is None else getattr(chosen, "simulations", None)
+    return spec, chosen, most
+
+
+def _writer(output: IO[str]) -> Callable[[str], None]:
+    def write(text: str) -> None:
+        output.write(text)
+        output.flush()
+
+    return write
+
+
+def _lines_of_input() -> Iterator[str]:
+    return (line.decode(errors="replace") for line in bounded_lines(sys.stdin))
+
+
+def _arriving_lines(is_last: Callable[[str], bool]) -> ArrivingLines[str]:
+    return ArrivingLines(_lines_of_input(), is_last=is_last)
 
 
 @common.in_panel("Play")

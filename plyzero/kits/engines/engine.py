@@ -29,7 +29,7 @@ from plyzero.kits.engines.points import LETTERS, Points, Words
 from plyzero.kits.engines.spelled_game import PASS, SpelledGame
 from plyzero.play.clock import NO_LIMIT, Clock
 from plyzero.play.found_moves import is_hopeless
-from plyzero.play.player import Player
+from plyzero.play.player import Forfeit, Player
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.game import Game, board_of
@@ -203,7 +203,12 @@ class Engine:
                 return ()
             action = mover.select_action(result)
         else:
-            action = mover.choose_all([position])[0]
+            (choice,) = mover.choices([position], [state.session.moves])
+            if isinstance(choice, Forfeit):
+                if choice.resigned:
+                    return ()
+                raise UserError(choice.reason)
+            action = choice
         position.play(action)  # raises an error if it is not legal
         return self._moves.spelled(action)
 

@@ -158,7 +158,7 @@ class GameAnswers:
                 judge = self._opponents.judge(step, simulations, most=MAX_SIMULATIONS)
                 return search_position(judge.bot, position, judge.sentence, self._plane_cells.cells)(report)
             player = self._opponents.find(name, step=step, moves=_moves_before(game, moves, position.to_play))
-            return search_position(player, position)(report)
+            return search_position(player, position, moves=parse_moves(game, moves)[1])(report)
 
         return self._stream(request, search)
 

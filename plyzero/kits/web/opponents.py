@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Self
@@ -58,8 +59,8 @@ class Opponents:
         """
         self.game, self._others, self._clock, self._threads = game, others, clock, threads
         self._run, self._net = run and run.absolute(), net and net.absolute()  # rules may leave the current directory
-        players = {name: find_player(name, game, np.random.default_rng()) for name in others}
-        self._searching = [name for name, player in players.items() if isinstance(player, Bot)]
+        self._given = {name: find_player(name, game, np.random.default_rng()) for name in others}
+        self._searching = [name for name, player in self._given.items() if isinstance(player, Bot)]
         self._card = None if run or net else find_card(game)
         self._bots = lru_cache(6 + len(self._card.levels if self._card else ()))(self._make)
         self._lock = threading.Lock()
@@ -125,6 +126,8 @@ class Opponents:
         kind, _, number = name.partition(":")
         if name != ANALYSIS and name not in self.names():
             raise UserError(f"expected a player, one of {', '.join(self.names())}, got {shown(name)}")
+        if name in self._given and self._given[name].games_at_once:
+            return copy(self._given[name])  # a program stays, and its visitors have a game each
         if name in self._others or name in RULES or kind == "mcts":
             return find_player(name, self.game, np.random.default_rng())  # anew: an agent plays one game at a time
         if kind == "level":

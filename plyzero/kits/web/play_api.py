@@ -20,7 +20,6 @@ from plyzero.errors import UserError
 from plyzero.kits.engines.game_record import from_moves
 from plyzero.kits.engines.points import Points
 from plyzero.kits.web.searches import Event, Report
-from plyzero.play.agents import AgentPlayer
 from plyzero.play.found_moves import is_hopeless, move_infos, root_info
 from plyzero.play.player import Player
 from plyzero.play.players import Bot
@@ -278,11 +277,12 @@ def unfinished_position(game: GameSpec, text: str) -> Game:
 
 
 def search_position(
-    player: Player, position: Game, judge: str = "", cells: CellsOf | None = None
+    player: Player, position: Game, judge: str = "", cells: CellsOf | None = None, moves: Sequence[int] = ()
 ) -> Callable[[Report], Event]:
     """Return the search of `player` in `position`, which reports its results while it runs.
 
     cells: returns the cells under the planes of a position, as `PlaneCells.cells` does.
+    moves: those that have led there, for players that need them.
 
     moveInfos, rootInfo: as in plyzero.play.found_moves; each of moveInfos also has the improved `policy`.
     finalBoard:          as `final_board_of` returns it, before the search; null without a network that expects one,
@@ -298,10 +298,9 @@ def search_position(
     """
 
     def run(report: Report) -> Event:
-        if isinstance(player, AgentPlayer):
-            player.on_wait = lambda: report({})  # an empty event: it ends the search when the visitor has left
         if not isinstance(player, Bot):
-            return {"choice": position.action_name(player.choose_all([position])[0])}
+            player.on_wait = lambda: report({})  # an empty event: it ends the search when the visitor has left
+            return {"choice": position.action_name(player.choose_in_game(position, moves))}
         planes, final_board = player.final_board(position), None
         if cells and planes is not None:
             final_board = final_board_of(planes, cells(position), position.to_play)
