@@ -1,32 +1,31 @@
-"""A player against GNU Backgammon's network without search, or against Pubeval: games won and points per game.
+"""GNU Backgammon's network without search, and Pubeval, as players; and how often a player makes the same turn as one.
 
-python -m benchmarks.backgammon RUN --games 1000 --simulations 64
-python -m benchmarks.backgammon RUN --games 1000 --simulations 64 --pubeval
+plyzero match RUN benchmarks.backgammon:Gnubg --game backgammon --games 1000
+plyzero match RUN benchmarks.backgammon:Pubeval --game backgammon --games 1000
+python -m benchmarks.backgammon RUN --positions 1000 --simulations 64
 
-PLAYER is a run, an ONNX file, mcts:N or random. Both opponents are in the package gnubg-nn (pip install gnubg-nn, for
-this benchmark alone). GNU Backgammon plays the move after which it likes the position best (0-ply), without the cube.
-Two games share their dice, with sides swapped, and the 95 % intervals are those of the means of such pairs.
+RUN is any player of `plyzero match`. Both opponents are in the package gnubg-nn (pip install gnubg-nn, for this
+benchmark alone). GNU Backgammon plays the move after which it likes the position best (0-ply), without the cube.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Sequence
 
 import gnubg_nn
 import numpy as np
 
-from plyzero.games.backgammon import BAR, HOME, OFF
+from plyzero.play.agents import Agent
 from plyzero.play.player import Player
 from plyzero.play.players import find_player
 from plyzero.play.scores import wilson_interval
 from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import is_chance, played, rolled
 from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import Game
 
 PROGRESS_SECONDS = 5.0
 
@@ -38,93 +37,57 @@ Choice = Callable[[CompiledGame], Board]
 
 
 def main() -> None:
-    """Play, compare turns, and print both."""
+    """Compare turns, and print the share of those that are the same."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("player", metavar="PLAYER")
-    parser.add_argument("--games", type=int, default=1000, help="an even number; 0 = none")
-    parser.add_argument("--positions", type=int, default=1000, help="at which turns are compared; 0 = none")
+    parser.add_argument("--positions", type=int, default=1000, help="at which turns are compared")
     parser.add_argument("--simulations", type=int, default=64, help="of a network; 0 = raw")
     parser.add_argument("--game", default="backgammon", help="the game that the player was trained for")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pubeval", action="store_true", help="as the opponent")
-    parser.add_argument("--all-rolls", action="store_true", help="search.all_rolls for the player")
     given = parser.parse_args()
-    if given.games % 2:
-        parser.error(f"expected an even number of games, got {given.games}")
 
     game, choice = load_game(given.game), pubeval_choice if given.pubeval else gnubg_choice
-    rng, search = np.random.default_rng(given.seed), {"all_rolls": True} if given.all_rolls else {}
-    player = find_player(given.player, game, rng, simulations=given.simulations, search=search)
-    print(f"{player.name} against {'Pubeval' if given.pubeval else 'gnubg-nn, 0-ply'}")
-    if given.games:
-        print(report(play_games(player, game.start, choice, games=given.games, seed=given.seed)))
-    if given.positions:
-        asked = positions_of_gnubg(game.start, given.positions, seed=given.seed)
-        answers = zip(boards_after(player, asked), map(choice, asked), strict=True)
-        same = sum(board == expected for board, expected in answers)
-        low, high = wilson_interval(same / len(asked), len(asked))
-        print(f"same turn in {same} of {len(asked)} positions: {same / len(asked):.1%}, 95 % {low:.1%} to {high:.1%}")
+    player = find_player(given.player, game, np.random.default_rng(given.seed), simulations=given.simulations)
+    asked = positions_of_gnubg(game.start, given.positions, seed=given.seed)
+    answers = zip(boards_after(player, asked), map(choice, asked), strict=True)
+    same = sum(board == expected for board, expected in answers)
+    low, high = wilson_interval(same / len(asked), len(asked))
+    name = "Pubeval" if given.pubeval else "gnubg-nn, 0-ply"
+    share = f"{same / len(asked):.1%}, 95 % {low:.1%} to {high:.1%}"
+    print(f"{player.name} makes the same turn as {name} in {same} of {len(asked)} positions: {share}")
 
 
-# --- games ---
+class Planned(Agent):
+    """A player that chooses a whole turn after a roll, and then plays its moves one by one."""
+
+    def __init__(self, choice: Choice) -> None:
+        self._choice = choice
+        self._rest: dict[Hashable, int] = {}  # key of a position of the turn -> its next move
+
+    def choose(self, position: Game) -> int:
+        assert isinstance(position, CompiledGame)
+        if position.key() not in self._rest:
+            self._rest = {}
+            after = position
+            for action in turn_of(self._choice, position):
+                self._rest[after.key()] = action
+                after = after.play_unchecked(action)
+        return self._rest[position.key()]
 
 
-class Result(NamedTuple):
-    """The result of a game for the player: +1 or -1, and the same with 2 for a gammon and 3 for a backgammon."""
+class Gnubg(Planned):
+    """GNU Backgammon's network without search."""
 
-    wins: int
-    points: int
-
-
-def play_games(player: Player, start: CompiledGame, choice: Choice, *, games: int, seed: int) -> list[Result]:
-    """Return the results of `games` games against the opponent that makes `choice`, played in parallel.
-
-    Games 2i and 2i + 1 share their dice; the player begins the first of them.
-    """
-    dice = [np.random.default_rng((seed, i // 2)) for i in range(games)]
-    positions = [rolled(start, rng) for rng in dice]
-    playing = list(range(games))
-    moves = 0
-    progress = Progress("games are over", games)
-    while playing:
-        to_move = []
-        for i in playing:
-            while positions[i].outcome() is None and positions[i].to_play != i % 2:
-                for action in turn_of(choice, positions[i]):
-                    positions[i] = played(positions[i], action, dice[i])
-            if positions[i].outcome() is None:
-                to_move.append(i)
-        if to_move:
-            for i, action in zip(to_move, player.choose_all([positions[i] for i in to_move]), strict=True):
-                positions[i] = played(positions[i], action, dice[i])
-        playing = [i for i in to_move if positions[i].outcome() is None]
-        moves += len(to_move)
-        progress.show(games - len(playing), f" after {moves:,} moves of {player.name}")
-    return [result_of(position, i % 2) for i, position in enumerate(positions)]
+    def __init__(self) -> None:
+        super().__init__(gnubg_choice)
 
 
-def result_of(position: CompiledGame, side: int) -> Result:
-    """Return the result of a finished game for the player of a side."""
-    winner = position.outcome().winner
-    loser = position.record["checkers"][1 - winner]
-    if loser[OFF]:
-        points = 1
-    elif loser[BAR - HOME :].any():  # a checker in the winner's home or on the bar: a backgammon
-        points = 3
-    else:
-        points = 2
-    sign = 1 if winner == side else -1
-    return Result(sign, sign * points)
+class Pubeval(Planned):
+    """Pubeval, a linear evaluation by Gerald Tesauro."""
 
-
-def report(results: Sequence[Result]) -> str:
-    """Return the means of the results and their intervals, from the means of the pairs that share dice."""
-    lines = [f"won {sum(each.wins > 0 for each in results)} of {len(results)} games"]
-    pairs = np.array(results, float).reshape(-1, 2, 2).mean(axis=1)
-    half = 1.96 * pairs.std(axis=0, ddof=1) / math.sqrt(len(pairs)) if len(pairs) > 1 else np.full(2, np.inf)
-    for what, mean, width in zip(("wins only", "gammons 2, backgammons 3"), pairs.mean(axis=0), half, strict=True):
-        lines.append(f"points per game, {what}: {mean:+.3f}, 95 % {mean - width:+.3f} to {mean + width:+.3f}")
-    return "\n".join(lines)
+    def __init__(self) -> None:
+        super().__init__(pubeval_choice)
 
 
 # --- the same turns ---

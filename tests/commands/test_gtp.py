@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.anchors import GnuGo, GtpEngine, colour
 from plyzero.kits.engines.engine import Engine
+from plyzero.kits.engines.graphics import COLOURS
+from plyzero.kits.engines.program import Command, Program
+from plyzero.kits.engines.protocols import Gtp
 from plyzero.play.players import find_player
 from plyzero.rules.catalog import load_game
 from tests.helpers.cli import shown
@@ -78,19 +80,26 @@ def test_two_engines_of_one_process_play_a_whole_game_and_agree(name: str, point
 @pytest.mark.skipif(not GNUGO.exists(), reason="GNU Go is not installed (Debian package gnugo)")
 def test_a_game_against_gnu_go_is_legal_for_both_and_has_one_score():
     position = load_game("go(size=9)").start
-    command = [sys.executable, "-m", "plyzero", "gtp", "go(size=9)", "--player", "mcts:50"]
-    with GtpEngine(command) as ours, GnuGo(position, 1, seed=0) as gnugo:
-        ours.ask("boardsize 9")
-        ours.ask("komi 7.5")
-        while position.outcome() is None:
-            side = colour(position)
-            theirs = {*gnugo.ask(f"all_legal {side}").lower().split(), "pass"}
-            assert set(ours.ask("gogui-rules_legal_moves").split()) == theirs
-            mover, other = (ours, gnugo) if position.to_play == 0 else (gnugo, ours)
-            word = mover.ask(f"genmove {side}").lower()
-            other.ask(f"play {side} {word}")
-            position = position.play(position.parse_action(word))
-        assert ours.ask("final_score") == gnugo.ask("final_score")  # points and all
+    command = f"{sys.executable} -m plyzero gtp go(size=9) --player mcts:50"
+    rules = "--chinese-rules --positional-superko --capture-all-dead"
+    ours, gnugo = begun(command), begun(f"{GNUGO} --mode gtp --level 1 --seed 1 {rules}")
+    while position.outcome() is None:
+        side = COLOURS[position.to_play]
+        theirs = {*gnugo.asked(f"all_legal {side}").lower().split(), "pass"}
+        assert set(ours.asked("gogui-rules_legal_moves").split()) == theirs
+        mover, other = (ours, gnugo) if position.to_play == 0 else (gnugo, ours)
+        word = mover.asked(f"genmove {side}").lower()
+        other.asked(f"play {side} {word}")
+        position = position.play(position.parse_action(word))
+    assert ours.asked("final_score") == gnugo.asked("final_score")  # points and all
+
+
+def begun(command: str) -> Gtp:
+    program = Program(Command.parse(command).words, directory=".", memory=4 << 30)
+    gtp = Gtp(program, load_game("go(size=9)"), {}, seconds=60)
+    gtp.begin()
+    gtp.new_game()
+    return gtp
 
 
 @pytest.mark.slow

@@ -126,10 +126,12 @@ class Program:
         self._lines: list[bytes] = []
         self._said = b""
         self._printed = 0
+        self._sent_at, self._is_late = time.monotonic(), False
 
     def send(self, line: str) -> None:
         """Write a line to its standard input. Raises ProgramError if it has ended, or does not read its input."""
         self._printed = 0
+        self._sent_at, self._is_late = time.monotonic(), False
         data = f"{line}\n".encode()
         try:
             written = self._input.write(data)
@@ -142,13 +144,15 @@ class Program:
     def read(self, seconds: float, waited_for: str = "answer") -> str:
         """Return the next line of its standard output, without the end of the line.
 
-        seconds:    time for it. What has been printed before is returned in any case.
+        seconds:    time for it since the last line was sent. What has been printed by then is returned.
         waited_for: for the message.
 
         Raises ProgramError if there is none in time, if the program has ended, or if it prints too much.
         """
-        deadline = time.monotonic() + seconds
-        self._read_what_is_there()
+        deadline = self._sent_at + seconds
+        if not self._is_late:
+            self._read_what_is_there()
+            self._is_late = time.monotonic() > deadline  # what it prints from now on does not count
         while not self._lines:
             if self._output not in self._open:
                 raise self._ended()

@@ -55,8 +55,8 @@ class Settings(NamedTuple):
     nodes:   for a move of a UCI program; 0 = as many as --simulations, or no limit.
     """
 
-    seconds: float = 60
-    memory: float = 4
+    seconds: float = 60.0
+    memory: float = 4.0
     nodes: int = 0
 
     @classmethod

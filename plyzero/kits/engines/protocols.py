@@ -143,14 +143,14 @@ class Gtp(Protocol):
             self._agree(f"komi {komi}")
 
     def new_game(self) -> None:
-        self._asked("clear_board")
+        self.asked("clear_board")
         self._words: Words = ()
         self._has_clock = False
         self._tell_start()
 
     def tell(self, position: Game, move: int) -> None:
         if is_chance(position):
-            self._asked(f"play roll {position.roll_name(move)}")
+            self.asked(f"play roll {position.roll_name(move)}")
             return
         words = spell(position, self._points)[move] if self._points else (position.action_name(move),)
         for word in words:
@@ -212,11 +212,11 @@ class Gtp(Protocol):
         if not self._has_clock:
             self._has_clock = True
             by_move = clock.per_move > 0
-            self._asked(f"time_settings {clock.main:.0f} {clock.per_move:.0f} {int(by_move)}")
+            self.asked(f"time_settings {clock.main:.0f} {clock.per_move:.0f} {int(by_move)}")
         if clock.main and "time_left" in self._commands:
-            self._asked(f"time_left {COLOURS[position.to_play]} {clock.left:.0f} 0")
+            self.asked(f"time_left {COLOURS[position.to_play]} {clock.left:.0f} 0")
 
-    def _asked(self, command: str) -> str:
+    def asked(self, command: str) -> str:
         """Return the text of a response. Raises ProgramError if the command fails."""
         text, is_accepted = self._response(command)
         if not is_accepted:
