@@ -262,7 +262,7 @@ def test_a_package_makes_players_for_its_prefix_with_the_limits_of_the_command()
     assert (found.name, found.identity, found.game) == ("Fixed 1", "Fixed 1", game)
     assert found.limits == {"simulations": 5, "search": {"c_puct": 2.0}}
     assert find_player("mcts:7", game, rng).name == "mcts:7"  # a built-in prefix stays what it is
-    assert find_player("duck:x", game, rng).choices([game.start]) == [4]
+    assert find_player("duck:x", game, rng).choices([game.start], [[]]) == [4]
 
 
 @pytest.mark.usefixtures("packages")

@@ -97,7 +97,10 @@ def test_the_last_line_has_the_sums():
     [
         ("until=score >= 1.2 against mcts:100", "expected a score above 0 and at most 1, and an opponent: score >="),
         ("until=score > 0.9 against mcts:100", "expected a score above 0 and at most 1"),
-        ("until=score >= 0.9 against gnugo", "expected random, or mcts:N with"),
+        (
+            "until=score >= 0.9 against gnugo",
+            "expected a player such as random, mcts:100, bot:3, my_agent:MyAgent or gtp:",
+        ),
         ("steps=0", "greater than or equal to 1"),
         ("minutes=0", "greater than 0"),
     ],

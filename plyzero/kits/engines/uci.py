@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from importlib.metadata import version
 from typing import Final
 
@@ -161,11 +160,10 @@ class Engine:
                 return NO_MOVE
             return position.uci_move(choice)
         limits = _numbers_after(words)
-        result = self._search(self._limited(self.player, limits, position), position)
-        action = self.player.select_action(result)
-        while "infinite" in words and not self._is_stopped(seconds=0.1):
-            pass
-        return position.uci_move(action)
+        result, is_stopped = self._search(self._limited(self.player, limits, position), position)
+        while "infinite" in words and not is_stopped:
+            is_stopped = self._is_stopped(seconds=0.1)
+        return position.uci_move(self.player.select_action(result))
 
     def _limited(self, bot: Bot, limits: Mapping[str, int], position: Game) -> Bot:
         """Return the bot with the limits of `go`."""
@@ -188,8 +186,8 @@ class Engine:
         clock.rate = self._timed.clock.rate
         return bot.with_clock(clock, simulations=self._most)
 
-    def _search(self, bot: Bot, position: Game) -> SearchResult:
-        """Return the result of a search, which reports itself, and ends early when it is stopped."""
+    def _search(self, bot: Bot, position: Game) -> tuple[SearchResult, bool]:
+        """Return the result of a search, which reports itself, and whether it was stopped."""
         began = time.monotonic()
         found: list[SearchResult] = []
 
@@ -204,10 +202,13 @@ class Engine:
                 found.append(slots.result_with_lines(0))
                 raise _StoppedError
 
-        with suppress(_StoppedError):
+        is_stopped = False
+        try:
             found.append(bot.search([position], on_batch=on_batch)[0])
+        except _StoppedError:
+            is_stopped = True
         self._write(info_line(position, found[0], time.monotonic() - began))
-        return found[0]
+        return found[0], is_stopped
 
     def _is_stopped(self, seconds: float = 0.0) -> bool:
         """Return whether a search is to end, and answer what needs no end; the other commands wait."""

@@ -11,6 +11,7 @@ from plyzero.errors import UserError
 from plyzero.kits.engines.engine import ANALYSES, COMMANDS, Engine, is_quit
 from plyzero.kits.engines.graphics import parse_request, watch_search
 from plyzero.kits.engines.points import Points, spell
+from plyzero.play.player import Player
 from plyzero.play.players import Bot
 from plyzero.rules.board import Board, Cell
 from plyzero.rules.catalog import GameSpec, load_game
@@ -19,7 +20,7 @@ from tests.helpers.dice import PlainRace
 from tests.helpers.toys import Constant, Relay, Written
 
 
-class First:
+class First(Player):
     """A player that plays the first legal action."""
 
     name = "first"
