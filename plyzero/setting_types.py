@@ -34,7 +34,7 @@ def parse_rollouts(player: str) -> int:
     return int(number)
 
 
-FIXED_PLAYER: Final = r"random|greedy|bot|[\w.]+:[^\s:/].*"
+FIXED_PLAYER: Final = r"random|greedy|bot|[\w.]+:(?!//)\S.*"
 """Pattern of the name of a player that stays the same, unlike a run or a file."""
 
 

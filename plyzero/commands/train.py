@@ -71,7 +71,7 @@ def train(
         stop = interrupt_on_signals(screen.interrupted_again)  # before the slow imports
         screen.progress(f"loading {game} and compiling its rules, if they are compiled ones")
         from plyzero.ops import supervisor
-        from plyzero.ops.rating import Rater, only_rater
+        from plyzero.ops.rating import Rater, check_opponents, only_rater
         from plyzero.ops.sizes import check_sizes
         from plyzero.ops.summary import summarize_files
         from plyzero.run.budget import how_to_continue, read_trainer
@@ -85,7 +85,12 @@ def train(
             workers = 0
         elif workers is None:
             workers = usable_cores()
-        check = partial(common.check_new_run, workers=workers, trainer=True)
+        check_new = partial(common.check_new_run, workers=workers, trainer=True)
+
+        def check(run: Run) -> None:
+            check_new(run)
+            check_opponents(run)
+
         try:
             opened = open_or_create_run(
                 run, common.find_game(game), preset=preset, seed=seed, options=options, scratch=scratch, check=check
@@ -96,6 +101,7 @@ def train(
             raise
         check_rules(opened)
         check_sizes(opened.game.start, opened.settings, workers=workers, trainer=True)  # settings may have changed
+        check_opponents(opened)
         processes = "one process, in turns"
         if workers:
             processes = "1 worker + trainer" if workers == 1 else f"{workers} workers + trainer"

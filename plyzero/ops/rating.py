@@ -95,11 +95,19 @@ def only_rater(run: Run) -> Iterator[None]:
             os.close(held)
 
 
+def check_opponents(run: Run) -> None:
+    """Raise UserError if an opponent of the ratings of a run cannot be used here."""
+    for name in measured_opponents(run.settings.rating, run.settings.budget):
+        if not re.fullmatch(r"random|mcts:\d+", name):
+            find_player(name, run.game, np.random.default_rng())
+
+
 def run_rater(run: Run, *, stop: threading.Event) -> None:
     """Measure the newest model, whenever it has no score, until `stop` is set or the last one of a run is measured.
 
-    Raises UserError if another process does.
+    Raises UserError if another process does, or if an opponent cannot be used.
     """
+    check_opponents(run)
     heartbeat, file_errors = Heartbeat(*run.heartbeats("rater")), FileErrors()
 
     def report_ratings() -> None:
@@ -137,10 +145,6 @@ class Rater:
     """
 
     def __init__(self, run: Run, *, share: float = 0.1, clock: Callable[[], float] = time.monotonic) -> None:
-        """Prepare to measure. Raises UserError if an opponent cannot be used."""
-        for name in measured_opponents(run.settings.rating, run.settings.budget):
-            if not re.fullmatch(r"random|mcts:\d+", name):
-                find_player(name, run.game, np.random.default_rng())
         self._run, self._share, self._clock = run, share, clock
         self._next_start = 0.0
         self._thread: Thread | None = None

@@ -15,7 +15,7 @@ from plyzero.errors import UserError, install_command
 from plyzero.files import write_file
 from plyzero.machine import usable_cores
 from plyzero.ops import supervisor
-from plyzero.ops.rating import Rater, Rating, only_rater
+from plyzero.ops.rating import Rater, Rating, check_opponents, only_rater
 from plyzero.ops.sizes import check_sizes
 from plyzero.ops.supervisor import Report
 from plyzero.play.players import Bot
@@ -61,6 +61,7 @@ def train(
     workers, options = workers or usable_cores(), [*settings, *limits]
     opened = open_or_create_run(Path(run).absolute(), load_game(game), preset=preset, seed=seed, options=options)
     check_sizes(opened.game.start, opened.settings, workers=workers, trainer=True)
+    check_opponents(opened)
     shown = Progress(opened)
     with ExitStack() as training:
         training.enter_context(_known_to_processes(game))

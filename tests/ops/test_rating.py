@@ -9,7 +9,7 @@ import pytest
 
 from plyzero.errors import UserError
 from plyzero.ops import rating
-from plyzero.ops.rating import Rater, Rating, run_rater
+from plyzero.ops.rating import Rater, Rating, check_opponents, run_rater
 from plyzero.play.scores import MatchResult
 from plyzero.run.budget import find_reached, note_confirmation
 from plyzero.run.directory import Run, open_run
@@ -17,6 +17,7 @@ from plyzero.run.events import Confirmation, Progress, best_model, read_lines, r
 from plyzero.run.metrics import TRAINER, Heartbeat, append_line
 from plyzero.run.models import ModelName, list_models
 from tests.helpers.beats import fields_of
+from tests.helpers.guests import Guests
 from tests.helpers.learning import add_model
 from tests.helpers.runs import small_run
 from tests.helpers.surroundings import wait_until
@@ -192,3 +193,24 @@ def test_the_score_of_the_last_model_is_logged_though_it_is_completed_between_tw
     with caplog.at_level("INFO"):
         run_rater(run, stop=Mock(wait=lambda _: False))
     assert [record.message.split(":")[0][:14] for record in caplog.records] == ["step 12 scores", "done"]
+
+
+def test_a_model_is_measured_against_a_program_whose_failures_are_no_wins(tmp_path: Path):
+    guests = Guests(tmp_path / "log")
+    for fault, found in (("", 2), ("dies", 0)):
+        name = guests.name("text", fault)
+        run = small_run(tmp_path / f"r{found}", "tic-tac-toe", f"rating.opponents={name}", "rating.games=2")
+        add_model(run)
+        _, results = measured(run)
+        if found:
+            assert results[0].scores[name].games == found
+        else:
+            (sentence,) = results
+            assert sentence.startswith("step 12 is not measured: text:")
+            assert "it ended with exit code 1: no memory left for the tables" in sentence
+
+
+def test_an_opponent_that_cannot_be_used_is_refused_before_anything_starts(tmp_path: Path):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "budget.until=score >= 0.5 against gtp:no-such-program --mode gtp")
+    with pytest.raises(UserError, match="cannot use gtp:no-such-program --mode gtp: there is no program"):
+        check_opponents(run)

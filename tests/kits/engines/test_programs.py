@@ -4,7 +4,6 @@ import gc
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,8 @@ from plyzero.play.player import Player, RandomPlayer
 from plyzero.play.players import find_player
 from plyzero.play.scores import MatchResult
 from plyzero.rules.catalog import load_game
+from tests.helpers.guests import GAME, GUEST, Guests
 
-GUEST = Path(__file__).parents[2] / "helpers" / "guest.py"
-GAME = load_game("tic-tac-toe")
 FAULTS = {
     ("text", "dies"): "it ended with exit code 1: no memory left for the tables",
     ("gtp", "dies"): "it ended with exit code 1: no memory left for the tables",
@@ -60,32 +58,6 @@ HARMLESS = (
     ("text", "floods its errors"),
     ("text", "has children"),
 )
-
-
-class Guests:
-    """Programs of a test, whose processes are known by the log that they write."""
-
-    def __init__(self, log: Path) -> None:
-        self.log = log
-
-    def name(self, protocol: str, fault: str = "", settings: str = "") -> str:
-        words = shlex.join([sys.executable, "-S", "-E", str(GUEST), protocol, fault, str(self.log)])
-        return f"{protocol}:{settings} {words}"
-
-    def player(self, protocol: str, fault: str = "", settings: str = "", **limits: object) -> Player:
-        return find_player(self.name(protocol, fault, settings), GAME, np.random.default_rng(0), **limits)
-
-    def sent(self) -> list[str]:
-        """Return what the programs have received."""
-        return self.log.read_text().splitlines()
-
-    def processes(self) -> list[str]:
-        """Return the command lines of those that run."""
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                found.append((folder / "cmdline").read_text().replace("\0", " "))
-        return [line for line in found if str(self.log) in line]
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """A game as JSON: positions, searches, what the network sees."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,8 @@ from plyzero.play.spots import final_board_of
 from plyzero.rules.board_svg import UNIT
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import board_of
+from plyzero.rules.notation import play_named
+from tests.helpers.guests import Guests
 from tests.helpers.toys import Constant, Relay, after
 
 
@@ -219,3 +223,13 @@ def test_the_territory_at_the_end_is_that_of_the_rules():
     owners = {(x / UNIT, value) for x, _, value in over["territory"]}
     assert owners == {(0, 1.0), (4, -1.0)}  # the columns a and e
     assert len(over["territory"]) == 10
+
+
+def test_a_program_stays_for_all_its_visitors_who_have_a_game_each(tmp_path: Path):
+    guests, game = Guests(tmp_path / "log"), load_game("tic-tac-toe")
+    opponents = Opponents(game, others=[guests.name("text")])
+    for moves, choice in (("b2", "a1"), ("c3", "a1"), ("b2 a1 c3", "b1")):
+        positions, made = play_named(game.start, moves.split())
+        found = search_position(opponents.find(guests.name("text")), positions[-1], moves=made)(lambda event: None)
+        assert found == {"choice": choice}
+    assert len(guests.processes()) == 1
