@@ -34,7 +34,7 @@ KITS = {
     "adapters": set(),
     "engines": set(),
     "cluster": set(),
-    "imitation": set(),
+    "imitation": {"engines"},
     "arena": set(),
     "review": {"engines"},
     "web": {"arena", "engines", "review"},

@@ -55,7 +55,7 @@ def test_bad_lines_are_named_and_can_be_left_out(games: Path, tmp_path: Path):
     command = ("imitate", "tic-tac-toe", "bad.jsonl", "-o", "bot.onnx", *SIZE, *STEPS, "--minutes", "0")
     found = refused(*command, cwd=tmp_path)
     assert found.startswith(
-        "plyzero: 7 of 107 lines in bad.jsonl are not finished games of tic-tac-toe: line 101: expected moves, a list "
+        "plyzero: 7 of 107 games in bad.jsonl are not finished games of tic-tac-toe: line 101: expected moves, a list "
         "of names; line 102: move 2: expected one of b1 c1 a2"
     )
     assert found.endswith(
@@ -65,4 +65,4 @@ def test_bad_lines_are_named_and_can_be_left_out(games: Path, tmp_path: Path):
     assert not (tmp_path / "bot.onnx").exists()
     text = shown(*command, "--skip-bad", cwd=tmp_path)
     assert text.startswith("100 games: ")
-    assert "; 7 lines were left out, the first is line 101: expected moves, a list of names\n" in text
+    assert "; 7 games were left out, the first is line 101: expected moves, a list of names\n" in text

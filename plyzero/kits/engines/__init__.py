@@ -1,12 +1,16 @@
 """Kit engines: programs that speak the Go Text Protocol or JSON lines, records and films of games. Extra plot.
 
-commands      gtp, analyze
-analysis      the engine that answers JSON lines with search results
-engine        a command in, a response out
-spelled_game  a game whose moves a controller enters word by word
-points        the points of a board, of which moves are made
-plane_cells   the cells of a board on which the planes of an observation lie
-game_record   a recorded game, read from a file and replayed, and its frames
-film          films and pictures of a recorded game
-graphics      results of a search, as lines of info and as graphics of GoGui
+commands        gtp, analyze
+analysis        the engine that answers JSON lines with search results
+engine          a command in, a response out
+spelled_game    a game whose moves a controller enters word by word
+points          the points of a board, of which moves are made
+plane_cells     the cells of a board on which the planes of an observation lie
+game_files      the games of a file, whose form it recognises: JSON lines, SGF, PGN
+sgf_games       games of SGF files, and the names that games and moves have there
+sgf_collection  the syntax of SGF
+pgn_games       games of PGN files
+game_record     a recorded game, read from a file and replayed, and its frames
+film            films and pictures of a recorded game
+graphics        results of a search, as lines of info and as graphics of GoGui
 """
