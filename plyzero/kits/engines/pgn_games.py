@@ -54,16 +54,17 @@ def parse_spelling(position: Game, text: str) -> int:
 
     Case and a sign between two squares do not matter where only one action is meant. Raises ValueError if none is.
     """
-    plain_text = text.rstrip("+#!?")
+    undecorated = text.rstrip("+#!?")
     actions = [int(action) for action in position.legal_actions()]
-    spellings = [(action, {position.action_name(action), position.uci_move(action)}) for action in actions]
-    for wanted in (text, plain_text):
-        for action, names in spellings:
-            if wanted in names:
-                return action
-    folded = _folded(plain_text)
-    meant = [action for action, names in spellings if folded in map(_folded, names)]
-    return meant[0] if len(meant) == 1 else position.parse_action(plain_text)
+    namings = (position.action_name, position.uci_move)
+    for wanted in dict.fromkeys((text, undecorated)):
+        for name_of in namings:
+            for action in actions:
+                if name_of(action) == wanted:
+                    return action
+    folded = _folded(undecorated)
+    meant = {action for name_of in namings for action in actions if _folded(name_of(action)) == folded}
+    return meant.pop() if len(meant) == 1 else position.parse_action(undecorated)
 
 
 def _folded(name: str) -> str:

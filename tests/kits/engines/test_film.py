@@ -145,7 +145,11 @@ WON = json.dumps({"version": 1, "moves": ["4"], "winner": "first", "end": "rule"
         (LINE, ("--game", "2"), "expected --game from 1 to 1, the number of games in"),
         (LINE, ("--game", "00000000000000cc"), "none of the 1 games in"),
         (LINE, ("--game", "x"), "expected --game with a number from 1 on, or an id of 16 digits, got 'x'"),
-        ("(;GM[1]FF[4]SZ[9];B[ee])", (), "line 1: this is an SGF file, which has no names for the moves of connect-four: it has no sgf_game"),
+        (
+            "(;GM[1]FF[4]SZ[9];B[ee])",
+            (),
+            "line 1: this is an SGF file, which has no names for the moves of connect-four: it has no sgf_game",
+        ),
         ("[1]", (), "line 1: expected a JSON object, got [1]"),
         (LINE, ("--ply", "1"), "--ply is for .png, .svg, not for .gif; omit it"),
         (LINE, ("--moves", "4"), "expected a file GAMES or --moves"),
