@@ -10,8 +10,6 @@ from functools import partial
 from itertools import chain
 from typing import Final, Protocol
 
-from plyzero.kits.engines.pgn_games import pgn_games
-from plyzero.kits.engines.sgf_games import sgf_games
 from plyzero.lines import bounded_lines
 from plyzero.rules.catalog import GameSpec
 from plyzero.run.json_games import FoundGame, json_games
@@ -50,7 +48,11 @@ def find_games(lines: Iterable[str | bytes], game: GameSpec) -> Iterator[FoundGa
 def reader_of(line: bytes, game: GameSpec) -> Reader:
     """Return the reader of a file whose first line that is not blank is `line`."""
     if SGF.match(line):
+        from plyzero.kits.engines.sgf_games import sgf_games
+
         return partial(sgf_games, game=game)
     if PGN.match(line):
+        from plyzero.kits.engines.pgn_games import pgn_games
+
         return partial(pgn_games, game=game)
     return json_games

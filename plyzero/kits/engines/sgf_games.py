@@ -12,9 +12,8 @@ from typing import Final, NamedTuple
 from plyzero.errors import UserError, shown
 from plyzero.kits.engines.points import Points
 from plyzero.kits.engines.sgf_collection import Node, SgfGame, read_collection
-from plyzero.play.session import SIDES
 from plyzero.rules.catalog import GameSpec, load_game, parse_parameters
-from plyzero.rules.game import Game, board_of, outcome_code
+from plyzero.rules.game import DRAW, Game, board_of, outcome_code
 from plyzero.run.json_games import WINNERS, FoundGame
 
 GO: Final = 1
@@ -294,9 +293,9 @@ def _result(text: str, last: Game, names: SgfNames) -> dict[str, object]:
     if found["void"]:
         return {"winner": None, "end": "adjudicated"}
     how = (found["how"] or "").lower()
-    winner = "draw"
+    winner = WINNERS[DRAW]
     if found["side"]:
-        winner = SIDES[COLOURS.index(found["side"].upper())]
+        winner = WINNERS[COLOURS.index(found["side"].upper())]
     if outcome is None:
         is_resigned = how.startswith("r") and winner != "draw"
         return {"winner": winner, "end": "resign" if is_resigned else "adjudicated"}
