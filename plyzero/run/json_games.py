@@ -91,6 +91,12 @@ class FoundGame:
     text: bytes = b""
 
 
+def named_players(first: str, second: str) -> dict[str, object]:
+    """Return the fields of the players with these names; "" and "?" are unknown. Nothing if both are."""
+    known = {side: name or "?" for side, name in (("first", first), ("second", second))}
+    return dict(known) if set(known.values()) != {"?"} else {}
+
+
 def json_games(lines: Iterable[bytes], first: int = 1) -> Iterator[FoundGame]:
     """Yield the game of every line that is not blank; a saved game may be one object on many lines.
 

@@ -16,7 +16,7 @@ from plyzero.lines import MAX_LINE
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, move_name, parse_move
 from plyzero.rules.game import Game, outcome_code
-from plyzero.run.json_games import WINNERS, FoundGame
+from plyzero.run.json_games import WINNERS, FoundGame, named_players
 
 RESULTS: Final = {"1-0": "first", "0-1": "second", "1/2-1/2": "draw", "1/2": "draw", "*": None}
 """Result in PGN -> the field `winner`. White is player 0."""
@@ -229,12 +229,9 @@ def _fields(found: _PgnGame, game: GameSpec) -> dict[str, object]:
             raise ValueError(f"{where}: {error}") from error
         moves.append(move_name(position, action))
         position = position.play_unchecked(action)
-    players = {}
-    if "White" in found.tags or "Black" in found.tags:
-        players = {"first": found.tags.get("White") or "?", "second": found.tags.get("Black") or "?"}
     return {
         **({"start": begun.text} if begun.text else {}),
-        **players,
+        **named_players(found.tags.get("White", ""), found.tags.get("Black", "")),
         "moves": moves,
         **_result(found, position),
     }

@@ -14,7 +14,7 @@ from plyzero.kits.engines.points import Points
 from plyzero.kits.engines.sgf_collection import Node, SgfGame, read_collection
 from plyzero.rules.catalog import GameSpec, load_game, parse_parameters
 from plyzero.rules.game import DRAW, Game, board_of, outcome_code
-from plyzero.run.json_games import WINNERS, FoundGame
+from plyzero.run.json_games import WINNERS, FoundGame, named_players
 
 GO: Final = 1
 """`Game.sgf_game` of go. Its players agree which stones are dead, so a result may not be that of the rules."""
@@ -110,12 +110,9 @@ def _fields(found: SgfGame, game: GameSpec, names: SgfNames | None) -> dict[str,
         raise ValueError(f"HA[{properties['HA']}] is given, but AB places no stones of the handicap")
     begun = _set_up(game, stones, first if first >= 0 else None) if stones else game
     moves, last = _played(begun.start, played, names)
-    players = {}
-    if "PB" in properties or "PW" in properties:
-        players = {"first": properties.get("PB") or "?", "second": properties.get("PW") or "?"}
     return {
         **({"start": begun.text} if begun.text else {}),
-        **players,
+        **named_players(properties.get("PB", ""), properties.get("PW", "")),
         "moves": moves,
         **_result(properties.get("RE", ""), last, names),
     }
@@ -138,7 +135,7 @@ def _check_game(properties: dict[str, str], game: GameSpec, names: SgfNames) -> 
         changed["komi"] = int(komi) if komi.is_integer() else komi
     if given:
         other = _named(game.name, tuple(changed.items()))
-        advice = f"name the game {other}" if other else "plyzero has no such game"
+        advice = f"name the game {other}" if other else "there is no such game"
         raise ValueError(f"expected a game of {game.name}, got one with {' and '.join(given)}; {advice}")
 
 

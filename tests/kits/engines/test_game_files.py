@@ -57,9 +57,9 @@ TABLE: list[tuple[str, str, list[tuple[str, str | None, str] | str]]] = [
         "go",
         [
             "line 1: expected a game of go, got one with SZ[13] and KM[6.5]; name the game go(komi=6.5, size=13)",
-            "line 2: expected a game of go, got one with SZ[9:13]; plyzero has no such game",
+            "line 2: expected a game of go, got one with SZ[9:13]; there is no such game",
             "line 3: expected GM[1], the number of go, got GM[2], another game",
-            "line 4: expected a game of go, got one with KM[375]; plyzero has no such game",
+            "line 4: expected a game of go, got one with KM[375]; there is no such game",
             ("d6 e5", "first", "resign"),
         ],
     ),
