@@ -75,15 +75,17 @@ def _folded(name: str) -> str:
 class _PgnGame:
     """A game as it is read.
 
-    line:   the number of its first line.
-    moves:  the number of the line and the text of each move, without variations.
-    result: which ends the moves; "" if it is missing.
-    fault:  why it cannot be used, as a clause.
-    size:   its characters so far.
+    line:     the number of its first line.
+    is_begun: whether the moves have begun, so that a tag belongs to the next game.
+    moves:    the number of the line and the text of each move, without variations.
+    result:   which ends the moves; "" if it is missing.
+    fault:    why it cannot be used, as a clause.
+    size:     its characters so far.
     """
 
     line: int
     tags: dict[str, str] = field(default_factory=dict)
+    is_begun: bool = False
     moves: list[tuple[int, str]] = field(default_factory=list)
     result: str = ""
     fault: str = ""
@@ -101,7 +103,8 @@ class _Reader:
     def __init__(self) -> None:
         self._game: _PgnGame | None = None
         self._comment_line = 0  # where the comment begins that is open; 0 = none is
-        self._variations: list[int] = []  # the lines in which those begin that are open
+        self._depth = 0  # the number of parentheses of variations that are open
+        self._variation_line = 0  # where the outermost of them is
 
     def read(self, lines: Iterable[bytes], first: int) -> Iterator[_PgnGame]:
         """Yield each game as soon as its result or the next game comes."""
@@ -111,32 +114,31 @@ class _Reader:
                 yield from self._finish(f"before line {number}")
             yield from self._read_line(text, number)
             if len(line) > MAX_LINE:  # and the rest of it is missing
-                self._game = _PgnGame(self._game.line if self._game else number)
-                self._game.fail(f"line {number} is longer than {MAX_LINE} bytes")
+                self._current(number).fault = f"line {number} is longer than {MAX_LINE} bytes"
                 yield from self._finish("")
         yield from self._finish("at the end of the file")
 
     def _is_of_next(self, text: str) -> bool:
         """Return whether a line is the first of the next game: a tag after moves, or the tag Event once more."""
         tag = TAG_LINE.match(text)
-        game = self._game
-        if tag is None or game is None:
+        if tag is None:
             return False
         if self._comment_line:
             return tag[1] == "Event"
-        return bool(game.moves or game.fault or self._variations or (tag[1] == "Event" and "Event" in game.tags))
+        game = self._game
+        return game is not None and (game.is_begun or (tag[1] == "Event" and "Event" in game.tags))
 
     def _finish(self, where: str) -> Iterator[_PgnGame]:
-        game = self._game
-        if game is not None:
-            if self._comment_line:
-                game.fail(f"the comment that begins with {{ in line {self._comment_line} is not closed {where}")
-            elif self._variations:
-                game.fail(f"the variation that begins with ( in line {self._variations[-1]} is not closed {where}")
-            yield game
+        if self._comment_line:
+            fault = f"the comment that begins with {{ in line {self._comment_line} is not closed {where}"
+            self._current(self._comment_line).fail(fault)
+        elif self._depth and self._game is not None:
+            self._game.fail(f"the variation that begins with ( in line {self._variation_line} is not closed {where}")
+        if self._game is not None:
+            yield self._game
         self._game = None
         self._comment_line = 0
-        self._variations.clear()
+        self._depth = 0
 
     def _read_line(self, text: str, number: int) -> Iterator[_PgnGame]:
         if text.startswith("%") and not self._comment_line:
@@ -186,21 +188,23 @@ class _Reader:
         found = TOKEN.match(text, at)
         assert found is not None
         token = found[0]
+        if found["skipped"]:
+            return found.end()
+        if found["result"]:
+            if self._game is not None and not self._depth:
+                self._game.result = token
+            return found.end()
+        game = self._current(number)
+        game.is_begun = True
         if token == "(":
-            self._current(number)
-            self._variations.append(number)
-        elif token == ")" and self._variations:
-            self._variations.pop()
+            self._variation_line = self._variation_line if self._depth else number
+            self._depth += 1
+        elif token == ")" and self._depth:
+            self._depth -= 1
         elif found["sign"]:
-            self._current(number).fail(f"expected a move in line {number}, got {shown(token)}")
-        elif self._variations or found["skipped"]:
-            pass
-        elif found["move"]:
-            game = self._current(number)
-            if not game.fault:
-                game.moves.append((number, token))
-        elif self._game is not None:
-            self._game.result = token
+            game.fail(f"expected a move in line {number}, got {shown(token)}")
+        elif not self._depth and not game.fault:
+            game.moves.append((number, token))
         return found.end()
 
 
@@ -263,7 +267,7 @@ def _result(found: _PgnGame, last: Game) -> dict[str, object]:
     """
     tag = found.tags.get("Result", "")
     text = found.result or tag
-    if tag in RESULTS and found.result in RESULTS and RESULTS[tag] != RESULTS[found.result]:
+    if found.result and RESULTS.get(tag) not in (None, RESULTS[found.result]):
         raise ValueError(f"its tag Result is {tag}, but its moves end with {found.result}")
     by_rules = WINNERS[outcome_code(last.outcome())]
     winner = RESULTS.get(text)

@@ -185,7 +185,7 @@ class _Collection:
                 end = found.start()
                 is_closed = True
                 break
-        if self._is_kept:
+        if self._is_kept and not game.fault:
             self._value.append(line[at:end])
         if not is_closed:
             return end

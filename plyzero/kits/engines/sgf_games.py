@@ -63,7 +63,7 @@ def sgf_names(game: GameSpec) -> SgfNames | None:
         return None
     grid = Points(board)
     pairs: dict[str, str] = {}
-    for cell in board.cells:
+    for cell in board.cells if grid.size <= len(ascii_letters) else ():
         column, row = grid.place(cell)
         pairs[ascii_letters[column] + ascii_letters[grid.rows - 1 - row]] = cell.name
     written = {"pass": "", "swap": "swap-pieces"}

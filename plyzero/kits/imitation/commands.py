@@ -63,11 +63,12 @@ def imitate(
     imitation = Imitation(spec, settings, seed=seed, device=device)
     with common.show_progress("reading games") as report, common.playing(spec):
         faults = _read(games, spec, imitation.add, report)
+    name = "standard input" if games == "-" else games
     if faults and not skip_bad:
-        raise UserError(_describe(games, spec, faults, games=imitation.games))
+        raise UserError(_describe(name, spec, faults, games=imitation.games))
     if not imitation.games:
-        raise UserError(f"{games} has no finished game of {spec.name}" + (f"; {faults[0]}" if faults else ""))
-    left_out = f"; {len(faults)} games were left out, the first is {faults[0]}" if faults else ""
+        raise UserError(f"{name} has no finished game of {spec.name}" + (f"; {faults[0]}" if faults else ""))
+    left_out = f"; {len(faults)} left out, the first is {faults[0]}" if faults else ""
     unused = f", of which {imitation.unused} have nothing to learn from" if imitation.unused else ""
     print(
         f"{imitation.games} games{unused}: {len(imitation.training)} positions to train on, "
@@ -122,9 +123,9 @@ def _read(path: str, game: GameSpec, add: Callable[[Games], None], report: Calla
     return faults
 
 
-def _describe(path: str, game: GameSpec, faults: list[Fault], *, games: int) -> str:
+def _describe(name: str, game: GameSpec, faults: list[Fault], *, games: int) -> str:
     named = "; ".join(map(str, faults[:MAX_FAULTS])) + ("; ..." if len(faults) > MAX_FAULTS else "")
-    count = f"{len(faults)} of {len(faults) + games} games in {path}"
+    count = f"{len(faults)} of {len(faults) + games} games in {name}"
     advice = "correct them, or leave them out with --skip-bad" if games else f"are these games of {game.name}?"
     return plain(f"{count} are not finished games of {game.name}: {named}; {advice}")
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plyzero.kits.engines.game_files import find_games, open_lines
+from plyzero.kits.engines.game_files import find_games, open_lines, reader_of
 from plyzero.kits.engines.game_record import GameRecord, read_game, read_games, result_of
 from plyzero.kits.engines.pgn_games import parse_spelling
 from plyzero.kits.engines.sgf_games import sgf_names
@@ -134,9 +134,11 @@ TABLE: list[tuple[str, str, list[tuple[str, str | None, str] | str]]] = [
             "line 5: move 2 in line 7, 'b2-b3': expected one of a7-a6 ",
             "line 9: its tag Result is 1-0, but its moves end with 0-1",
             'line 14: expected a tag such as [White "Ann"] in line 14, got \'[Event "no tag"\'',
-            "line 17: the comment that begins with { in line 19 is not closed before line 21",
-            "line 21: the variation that begins with ( in line 23 is not closed before line 25",
-            "line 25: expected a move in line 27, got ')'",
+            ("a2-a3 a7-a6", "first", "resign"),
+            "line 21: the comment that begins with { in line 21 is not closed before line 23",
+            "line 23: the comment that begins with { in line 25 is not closed before line 27",
+            "line 27: the variation that begins with ( in line 29 is not closed before line 31",
+            "line 31: expected a move in line 33, got ')'",
             ("a2-a3 a7-a6", "first", "resign"),
             ("a2-a3 a7-a6", "first", "resign"),
         ],
@@ -391,6 +393,50 @@ def test_a_game_after_one_that_is_too_long_is_read():
     assert found[0] == f"line 1: longer than {MAX_LINE} bytes"
     assert isinstance(found[1], GameRecord)
     assert isinstance(read_game(bounded_lines(io.BytesIO(long + sound)), game, "2", "x"), GameRecord)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "reader"),
+    [
+        (b"(;GM[1]", "sgf_games"),
+        (b" ( ; GM[1]", "sgf_games"),
+        (b'[Event "?"]', "pgn_games"),
+        (b"% escaped", "pgn_games"),
+        (b"; a comment", "pgn_games"),
+        (b"1. e4 e5", "pgn_games"),
+        (b"1.e4 e5", "pgn_games"),
+        (b'{"moves": []}', "json_games"),
+        (b'["Event"]', "json_games"),
+        (b"[1]", "json_games"),
+        (b"1.5", "json_games"),
+        (b"\xff\xfe", "json_games"),
+    ],
+)
+def test_the_beginning_of_a_file_decides_what_it_is(beginning: bytes, reader: str):
+    found: Any = reader_of(beginning, BREAKTHROUGH)
+    assert getattr(found, "func", found).__name__ == reader
+
+
+@pytest.mark.parametrize(
+    ("tags", "end", "expected"),
+    [
+        ('[Termination "Normal"]', "1-0", ("first", "resign")),
+        ('[Termination "Ann won by resignation"]', "0-1", ("second", "resign")),
+        ('[Termination "adjudication"]', "1-0", ("first", "adjudicated")),
+        ('[Termination "Time forfeit"]', "0-1", ("second", "adjudicated")),
+        ('[Result "0-1"]', "", ("second", "resign")),
+        ('[Result "*"]', "0-1", ("second", "resign")),
+        ("", "1/2-1/2", ("draw", "adjudicated")),
+        ("", "1/2", ("draw", "adjudicated")),
+        ("", "*", (None, "rule")),
+        ("", "", (None, "rule")),
+    ],
+)
+def test_a_result_that_the_rules_do_not_give_is_resigned_or_adjudicated(tags: str, end: str, expected: object):
+    lines = f'[Event "?"]\n{tags}\n\n1. a2-a3 {end}\n'.encode().splitlines(keepends=True)
+    (found,) = find_games(lines, load_game("breakthrough"))
+    fields = found.fields()
+    assert (fields["winner"], fields["end"]) == expected
 
 
 class Letters(Game):
