@@ -21,6 +21,7 @@ from plyzero.rules.game import ONGOING, Game, outcome_code
 from plyzero.rules.notation import action_names
 from plyzero.run.json_games import WINNERS, Fault, import_games
 from plyzero.run.records import BY_RULE, RESIGNED, UNKNOWN_SCORE, Games
+from plyzero.trainer.targets import board_targets
 
 FILES = Path(__file__).parents[2] / "data" / "games"
 
@@ -140,6 +141,7 @@ TABLE: list[tuple[str, str, list[tuple[str, str | None, str] | str]]] = [
             "line 27: the variation that begins with ( in line 29 is not closed before line 31",
             "line 31: expected a move in line 33, got ')'",
             ("a2-a3 a7-a6", "first", "resign"),
+            "line 39: expected a move in line 41, got ')'",
             ("a2-a3 a7-a6", "first", "resign"),
         ],
     ),
@@ -234,6 +236,9 @@ def test_what_is_imported_has_a_result_and_a_score_by_the_rules_only():
         ("first", BY_RULE, 17.5),
     ]
     assert str(found[-1]) == "line 6: move 4, W[bb] in line 6: the game is already over"
+    start = GAMES["go(size=5)"].start
+    has_board = [bool(np.isfinite(board_targets(each, start)).all()) for each in found if isinstance(each, Games)]
+    assert has_board == [True, False, False, False, True]
 
 
 @pytest.mark.parametrize(
