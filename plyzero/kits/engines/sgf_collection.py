@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from plyzero.errors import shown
 from plyzero.lines import MAX_LINE
 
-KEPT: Final = frozenset({"AB", "AE", "AW", "B", "GM", "HA", "KM", "PB", "PL", "PW", "RE", "SZ", "W"})
+KEPT: Final = frozenset({"AB", "AE", "AP", "AW", "B", "GM", "HA", "KM", "PB", "PL", "PW", "RE", "SO", "SZ", "W"})
 """The properties that are read."""
 
 TOKEN: Final = re.compile(r"\s+|[A-Za-z][A-Za-z0-9]*|.", re.DOTALL)
@@ -165,8 +165,8 @@ class _Collection:
         elif token == "[":
             if not self._property:
                 game.fail(f"expected the name of a property before the value in line {number}")
-            elif not game.nodes:
-                game.fail(f"expected a semicolon before the property {shown(self._property)} in line {number}")
+            elif not game.nodes and not game.fault:
+                game.nodes.append(Node(number, {}))  # the first semicolon is missing in some files
             self._is_kept = game.is_main and not game.fault and self._property in KEPT
             self._value, self._value_line = [], number
         elif token[0].isalpha() and token.isascii():

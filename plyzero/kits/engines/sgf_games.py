@@ -17,7 +17,8 @@ from plyzero.rules.game import DRAW, Game, board_of, outcome_code
 from plyzero.run.json_games import WINNERS, FoundGame, named_players
 
 GO: Final = 1
-"""`Game.sgf_game` of go. Its players agree which stones are dead, so a result may not be that of the rules."""
+HEX: Final = 11
+"""`Game.sgf_game` of go and hex. Players of go agree which stones are dead, so the rules may give another result."""
 
 LETTER_PAIRS: Final = (GO, 4)
 """`Game.sgf_game` of go and gomoku. Their SGF files name a point by two letters, from the upper left corner on."""
@@ -29,6 +30,13 @@ RESULT: Final = re.compile(
     r"(?i)(?P<side>[BW])(?:lack|hite)?\s*(?:\+\s*(?P<how>.*))?|(?P<void>void)|(?P<unknown>\??)|0|draw|jigo"
 )
 """Pattern of the property RE."""
+
+
+MIN_HUNDREDTHS: Final = 100
+"""Fox, a server for go, writes a komi from here on in hundredths of a point, or of a stone, which is two points."""
+
+GIVEN_UP: Final = {"resign": "resign", "forfeit": "adjudicated"}
+"""A last move by which a player of hex gives up -> the end of the game."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,7 @@ def _fields(found: SgfGame, game: GameSpec, names: SgfNames | None) -> dict[str,
     properties: dict[str, str] = {}
     for node in found.nodes:
         for key, values in node.properties.items():
-            properties.setdefault(key, values[0])
+            properties.setdefault(key, " ".join(values) if key == "AP" else values[0])
     _check_game(properties, game, names)
     played = [
         _Stone(node.line, side, value)
@@ -103,6 +111,9 @@ def _fields(found: SgfGame, game: GameSpec, names: SgfNames | None) -> dict[str,
         for side, key in enumerate(COLOURS)
         for value in node.properties.get(key, [])
     ]
+    if names.number == HEX and "littlegolem" in properties.get("SO", ""):
+        played = [each._replace(side=1 - each.side) for each in played]  # Little Golem calls PB, who begins, W
+    given_up = played.pop() if played and played[-1].text.lower() in GIVEN_UP else None
     stones = _placed(found.nodes, names)
     to_move = COLOURS.find(properties.get("PL", "")[:1].upper()) if "PL" in properties else -1
     first = played[0].side if played else to_move
@@ -114,7 +125,7 @@ def _fields(found: SgfGame, game: GameSpec, names: SgfNames | None) -> dict[str,
         **({"start": begun.text} if begun.text else {}),
         **named_players(properties.get("PB", ""), properties.get("PW", "")),
         "moves": moves,
-        **_result(properties.get("RE", ""), last, names),
+        **_result(properties.get("RE", ""), last, names, given_up),
     }
 
 
@@ -129,14 +140,24 @@ def _check_game(properties: dict[str, str], game: GameSpec, names: SgfNames) -> 
     if (_number(columns), _number(rows or columns)) != (names.columns, names.rows):
         given.append(f"SZ[{properties['SZ'][:20]}]")
         changed["size"] = int(_number(columns)) if columns == (rows or columns) else None
-    if names.komi is not None and "KM" in properties and _number(properties["KM"]) != names.komi:
+    komi = _komi(properties)
+    if names.komi is not None and komi not in (None, names.komi):
         given.append(f"KM[{properties['KM'][:20]}]")
-        komi = _number(properties["KM"])
         changed["komi"] = int(komi) if komi.is_integer() else komi
     if given:
         other = _named(game.name, tuple(changed.items()))
         advice = f"name the game {other}" if other else "there is no such game"
         raise ValueError(f"expected a game of {game.name}, got one with {' and '.join(given)}; {advice}")
+
+
+def _komi(properties: dict[str, str]) -> float | None:
+    """Return the komi; None if it is not known."""
+    if "KM" not in properties:
+        return None
+    komi = _number(properties["KM"])
+    if "foxwq" not in properties.get("AP", "") or komi < MIN_HUNDREDTHS:
+        return komi
+    return komi / 50 if komi % 50 else komi / 100
 
 
 def _number(text: str) -> float:
@@ -274,8 +295,10 @@ def _must_pass(position: Game) -> bool:
     return position.legal_names() == "pass"
 
 
-def _result(text: str, last: Game, names: SgfNames) -> dict[str, object]:
+def _result(text: str, last: Game, names: SgfNames, given_up: _Stone | None) -> dict[str, object]:
     """Return the winner and the end of a game with the property RE and this last position.
+
+    given_up: the last move if it is one of GIVEN_UP.
 
     A result that the rules do not give was resigned or adjudicated. In go that is also one with another score than the
     rules give, since the players may have agreed which stones are dead.
@@ -285,7 +308,7 @@ def _result(text: str, last: Game, names: SgfNames) -> dict[str, object]:
     found = RESULT.fullmatch(text)
     if found is None:
         raise ValueError(f"expected a result such as B+R, W+3.5, 0 or ?, got RE[{text[:40]}]")
-    if found["unknown"] is not None:
+    if found["unknown"] is not None and given_up is None:
         return {"winner": by_rules, "end": "rule"}
     if found["void"]:
         return {"winner": None, "end": "adjudicated"}
@@ -293,8 +316,14 @@ def _result(text: str, last: Game, names: SgfNames) -> dict[str, object]:
     winner = WINNERS[DRAW]
     if found["side"]:
         winner = WINNERS[COLOURS.index(found["side"].upper())]
+    if outcome is None and given_up is not None and (found["unknown"] is not None or winner == _opponent(given_up)):
+        return {"winner": _opponent(given_up), "end": GIVEN_UP[given_up.text.lower()]}
     if outcome is None:
         is_resigned = how.startswith("r") and winner != "draw"
         return {"winner": winner, "end": "resign" if is_resigned else "adjudicated"}
     is_agreed = names.number == GO and (winner != by_rules or (winner != "draw" and _number(how) != outcome.score))
     return {"winner": winner, "end": "adjudicated" if is_agreed else "rule"}
+
+
+def _opponent(stone: _Stone) -> str | None:
+    return WINNERS[1 - stone.side]

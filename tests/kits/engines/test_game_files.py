@@ -41,6 +41,8 @@ TABLE: list[tuple[str, str, list[tuple[str, str | None, str] | str]]] = [
             ("a1 swap c3 b4", "second", "resign"),
             ("a2 c2 c3 d2 c1", "first", "adjudicated"),
             "line 4: move 2, W[swap-sides] in line 4: expected one of a1 a2 a3 ",
+            ("a2 swap c3 d4", "second", "resign"),
+            ("a2 c2", "second", "adjudicated"),
         ],
     ),
     (
@@ -81,6 +83,15 @@ TABLE: list[tuple[str, str, list[tuple[str, str | None, str] | str]]] = [
             "line 13: expected a result such as B+R, W+3.5, 0 or ?, got RE[nobody knows]",
             ("h8 g9", "first", "resign"),
             "line 15: the value that begins with [ in line 15 is not closed",
+        ],
+    ),
+    (
+        "fox.sgf",
+        "go",
+        [
+            ("d6 e5", "second", "adjudicated"),
+            "line 6: expected a game of go, got one with KM[650]; name the game go(komi=6.5)",
+            ("d6 e5", "first", "resign"),
         ],
     ),
     ("long-names.sgf", "go(size=5)", [("c3 pass b4", "first", "resign")]),
@@ -147,7 +158,7 @@ TABLE: list[tuple[str, str, list[tuple[str, str | None, str] | str]]] = [
     ),
     ("untagged.pgn", "breakthrough", [("a2-a3 a7-a6 b2-b3", "second", "resign"), ("b2-b3 b7-b6", "first", "resign")]),
     ("untagged.pgn", "go", ["line 1: move 1 in line 1, 'a2a3': ", "line 2: move 1 in line 2, 'B2-B3': "]),
-    ("hex.sgf", "breakthrough", [f"line {line}: this is an SGF file, which has no names " for line in (1, 3, 4)]),
+    ("hex.sgf", "breakthrough", [f"line {line}: this is an SGF file, which has no names " for line in (1, 3, 4, 5, 6)]),
 ]
 
 
