@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -30,7 +31,6 @@ RESULT: Final = re.compile(
     r"(?i)(?P<side>[BW])(?:lack|hite)?\s*(?:\+\s*(?P<how>.*))?|(?P<void>void)|(?P<unknown>\??)|0|draw|jigo"
 )
 """Pattern of the property RE."""
-
 
 MIN_HUNDREDTHS: Final = 100
 """Fox, a server for go, writes a komi from here on in hundredths of a point, or of a stone, which is two points."""
@@ -115,11 +115,9 @@ def _fields(found: SgfGame, game: GameSpec, names: SgfNames | None) -> dict[str,
         played = [each._replace(side=1 - each.side) for each in played]  # Little Golem calls PB, who begins, W
     given_up = played.pop() if played and played[-1].text.lower() in GIVEN_UP else None
     stones = _placed(found.nodes, names)
-    to_move = COLOURS.find(properties.get("PL", "")[:1].upper()) if "PL" in properties else -1
-    first = played[0].side if played else to_move
     if not stones and _number(properties.get("HA", "0")) >= 2:
         raise ValueError(f"HA[{properties['HA']}] is given, but AB places no stones of the handicap")
-    begun = _set_up(game, stones, first if first >= 0 else None) if stones else game
+    begun = _set_up(game, stones, played[0].side if played else _side(properties.get("PL", ""))) if stones else game
     moves, last = _played(begun.start, played, names)
     return {
         **({"start": begun.text} if begun.text else {}),
@@ -139,7 +137,7 @@ def _check_game(properties: dict[str, str], game: GameSpec, names: SgfNames) -> 
     columns, _, rows = properties.get("SZ", names.size).partition(":")
     if (_number(columns), _number(rows or columns)) != (names.columns, names.rows):
         given.append(f"SZ[{properties['SZ'][:20]}]")
-        changed["size"] = int(_number(columns)) if columns == (rows or columns) else None
+        changed["size"] = int(columns) if columns.isdecimal() and columns == (rows or columns) else None
     komi = _komi(properties)
     if names.komi is not None and komi not in (None, names.komi):
         given.append(f"KM[{properties['KM'][:20]}]")
@@ -152,17 +150,22 @@ def _check_game(properties: dict[str, str], game: GameSpec, names: SgfNames) -> 
 
 def _komi(properties: dict[str, str]) -> float | None:
     """Return the komi; None if it is not known."""
-    if "KM" not in properties:
+    komi = _number(properties.get("KM", ""))
+    if math.isnan(komi):
         return None
-    komi = _number(properties["KM"])
     if "foxwq" not in properties.get("AP", "") or komi < MIN_HUNDREDTHS:
         return komi
     return komi / 50 if komi % 50 else komi / 100
 
 
 def _number(text: str) -> float:
-    """Return a number in a property, -1 if it is none."""
-    return float(text) if re.fullmatch(r"[-+]?\d{1,9}(?:\.\d{0,9})?", text) else -1.0
+    """Return a number in a property, NaN if it is none."""
+    return float(text) if re.fullmatch(r"[-+]?\d{1,9}(?:\.\d{0,9})?", text) else math.nan
+
+
+def _side(colour: str) -> int | None:
+    """Return the player of a property such as PL; None if it names nobody."""
+    return {"b": 0, "w": 1}.get(colour[:1].lower())
 
 
 @cache
@@ -219,7 +222,8 @@ def _cells(value: str, names: SgfNames) -> list[str]:
 
 def _name(text: str, names: SgfNames) -> str:
     """Return the name of a move that an SGF file calls `text`."""
-    return names.read.get(text, text.lower())
+    lower = text.lower()
+    return names.read.get(text) or names.read.get(lower, lower)
 
 
 def _set_up(game: GameSpec, stones: dict[str, int], to_move: int | None) -> GameSpec:
@@ -232,14 +236,14 @@ def _set_up(game: GameSpec, stones: dict[str, int], to_move: int | None) -> Game
     if stones == _pieces(game.start) and to_move in (None, int(game.start.to_play)):
         return game
     left = [sorted(name for name, side in stones.items() if side == player) for player in (0, 1)]
-    last = 0 if to_move is None and left[0] else 1 if to_move is None else 1 - to_move
     position = game.start
     moves: list[str] = []
     try:
         while any(left) or (to_move is not None and position.to_play != to_move):
             player = int(position.to_play)
-            is_kept = player == last and len(left[player]) == 1 and left[1 - player]  # so that it is the last one
-            name = "pass" if is_kept or not left[player] else left[player].pop()
+            is_last = len(left[player]) == 1 and to_move == 1 - player
+            waits = is_last and len(left[1 - player]) > 0
+            name = "pass" if waits or not left[player] else left[player].pop()
             if name == "pass" and name not in position.legal_names().split():
                 raise ValueError("its players place stones in turn")
             position = position.play(position.parse_action(name))
@@ -321,7 +325,8 @@ def _result(text: str, last: Game, names: SgfNames, given_up: _Stone | None) -> 
     if outcome is None:
         is_resigned = how.startswith("r") and winner != "draw"
         return {"winner": winner, "end": "resign" if is_resigned else "adjudicated"}
-    is_agreed = names.number == GO and (winner != by_rules or (winner != "draw" and _number(how) != outcome.score))
+    is_score_of_rules = winner == by_rules and (winner == "draw" or _number(how) == outcome.score)
+    is_agreed = names.number == GO and not is_score_of_rules
     return {"winner": winner, "end": "adjudicated" if is_agreed else "rule"}
 
 

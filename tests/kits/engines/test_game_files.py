@@ -343,6 +343,58 @@ def test_random_games_are_read_back_from_sgf(data: st.DataObject, seed: int, mos
         assert (len(each.record.moves), each.record.winner) == (len(moves), winner)
 
 
+def stones_of(position: Game) -> dict[str, str]:
+    board = position.render()
+    assert board is not None
+    return {cell.name: cell.piece for cell in board.cells if cell.piece}
+
+
+@given(
+    name=st.sampled_from(["go(size=5)", "gomoku(size=6)", "hex(size=5, swap=False)"]),
+    seed=st.integers(0, 2**32),
+    data=st.data(),
+)
+def test_any_position_of_stones_is_a_start(name: str, seed: int, data: st.DataObject):
+    game = load_game(name)
+    _, positions = random_game(game, seed, data.draw(st.integers(1, 40)))
+    position = positions[-1]
+    if position.outcome() is not None or not stones_of(position):
+        return
+    placed = [f"{'AB' if piece == '0' else 'AW'}[{cell}]" for cell, piece in stones_of(position).items()]
+    order = "".join(data.draw(st.permutations(placed)))
+    move = data.draw(st.sampled_from([*position.legal_actions()]))
+    colour = "BW"[position.to_play]
+    content = f"(;SZ[{game.parameter('size')}]{order}PL[{colour}];{colour}[{position.action_name(move)}])"
+    (found,) = read_games([content], game)
+    assert isinstance(found.record, GameRecord), found.record
+    start = found.record.positions[0]
+    assert (stones_of(start), start.to_play) == (stones_of(position), position.to_play)
+    assert found.record.moves == [move]
+
+
+@pytest.mark.parametrize(
+    ("game", "content", "sentence"),
+    [
+        (
+            "gomoku",
+            "(;AB[hh][ii];W[jj])",
+            "gomoku cannot begin with the stones of AB and AW: its players place stones in ",
+        ),
+        (
+            "go(size=5)",
+            "(;AB[aa:zz];W[jj])",
+            "go(size=5) cannot begin with the stones of AB and AW: expected one of a1",
+        ),
+        ("go(size=5)", "(;AB[aa:b];W[jj])", "expected a rectangle of points such as aa:cc, got 'aa:b'"),
+        ("go(size=5)", "(;AE[aa];B[cc])", "expected stones to be placed before the first move only, got AE in line 1"),
+    ],
+)
+def test_a_position_without_moves_to_it_is_refused(game: str, content: str, sentence: str):
+    (found,) = read_games([content], load_game(game))
+    assert isinstance(found.record, str)
+    assert found.record.startswith(f"line 1: {sentence}")
+
+
 @given(data=st.data(), seed=st.integers(0, 2**32), most=st.integers(1, 200))
 def test_random_games_are_read_back_from_pgn(data: st.DataObject, seed: int, most: int):
     game = data.draw(st.sampled_from([BREAKTHROUGH, GAMES["othello(size=6)"], GAMES["hex(size=5)"]]))

@@ -387,7 +387,7 @@ READ_SGF = """async (text) => {
     [
         ("go(size=5)", SGF.replace("KM[6.5]", "KM[7.5]")),
         ("go(size=5)", "(;FileFormat[3]GaMe[1];Black[ cc ];White[tt](;B[])(;B[dd]))"),
-        ("hex(size=4)", "(;GM[11]SZ[4];B[ab];W[swap-pieces];B[B3];W[dd])"),
+        ("hex(size=4)", "(;GM[11]SZ[4];B[ab];W[Swap-Pieces];B[B3];W[DD])"),
         ("hex(size=4)", "(;GM[11]SZ[4];B[d4];W[swap])"),
     ],
 )

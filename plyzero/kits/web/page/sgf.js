@@ -12,7 +12,8 @@ export function readSgf(text, about) {
       if (!(key in node)) continue;
       if (moves.length % 2 !== side) throw new Error(`expected B and W in turn, got ${key} as move ${moves.length + 1}.`);
       const point = node[key].trim();
-      moves = [...moves, names.get(point) ?? point.toLowerCase()];
+      const lower = point.toLowerCase();
+      moves = [...moves, names.get(point) ?? names.get(lower) ?? lower];
     }
     const placed = ["AB", "AW", "AE"].find((key) => key in node);
     if (placed) throw new Error(`expected a game from the initial position, got stones that are placed, ${placed}.`);
