@@ -145,6 +145,8 @@ def _import_game(found: dict[str, object], game: GameSpec) -> Games:
     winner = outcome_code(outcome)
     decisions = [at for at in range(len(actions)) if not is_chance(line_of_play[at])]
     winner, end = _result(found, len(moves), winner, is_long=len(decisions) >= game.start.max_plies)
+    if not decisions:
+        raise ValueError("the game has no moves")
     positions = np.zeros(len(decisions), POSITION)
     played = [line_of_play[at] for at in decisions]
     positions["action"] = [actions[at] for at in decisions]

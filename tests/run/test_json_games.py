@@ -157,6 +157,7 @@ def test_a_result_that_the_final_position_does_not_show_is_kept(fields: dict[str
         ({"game": "othello v1"}, "a game of 'othello v1', not of tic-tac-toe v1"),
         ({"opening_plies": 6}, "expected opening_plies from 0 to 5, got 6"),
         ({"opening_plies": True}, "expected opening_plies from 0 to 5, got True"),
+        ({"moves": [], "end": "resign"}, "the game has no moves"),
         ({"values": [0, 0]}, "values has 2 numbers, but the game has 5 plies"),
         ({"values": [0, 0, 1.5, 0, 0]}, "values has the impossible value 1.5 at ply 3"),
         ({"values": ["0"] * 5}, "expected values, a list of numbers, one per ply"),

@@ -27,12 +27,12 @@ ID_DIGITS: Final = 16
 class GameRecord:
     """A game that was replayed.
 
-    positions: all positions, also those in which chance moves; one more than `moves`.
-    moves:     the actions and rolls between them.
-    values:    for each move of a player, the recorded value of the position before it for that player, in [-1, 1], or
-               None; () if the file has no values.
-    resigned:  the player who has resigned, if one has.
-    opening:   number of moves and rolls up to the last random opening move, which no player has chosen.
+    positions:   all positions, also those in which chance moves; one more than `moves`.
+    moves:       the actions and rolls between them.
+    values:      for each move of a player, the recorded value of the position before it for that player, in [-1, 1], or
+                 None; () if the file has no values.
+    resigned:    the player who has resigned, if one has.
+    opening:     number of moves and rolls up to the last random opening move, which no player has chosen.
     adjudicated: the result of a game that was adjudicated, whatever the rules say: `first`, `second` or `draw`.
     """
 

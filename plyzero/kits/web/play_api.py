@@ -61,7 +61,7 @@ def describe_sgf(game: GameSpec) -> dict[str, object] | None:
         return None
     properties: dict[str, object] = {"GM": str(names.number), "SZ": names.size}
     if names.komi is not None:
-        properties["KM"] = str(names.komi)
+        properties["KM"] = f"{names.komi:g}"
     return {**properties, "points": names.written, "names": names.read}
 
 
