@@ -34,7 +34,7 @@ KITS = {
     "adapters": set(),
     "engines": set(),
     "cluster": set(),
-    "imitation": set(),
+    "imitation": {"engines"},
     "arena": set(),
     "review": {"engines"},
     "web": {"arena", "engines", "review"},
@@ -45,6 +45,7 @@ KITS = {
 PARTS = {
     "plyzero.trainer.diagnosis": "plyzero.trainer",
     "plyzero.kits.experiments.tasks": "plyzero.kits.experiments",
+    "plyzero.kits.engines.programs": "plyzero.kits.engines",
 }
 """Folders within a folder, which follow its rule."""
 

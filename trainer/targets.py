@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from plyzero.errors import UserError
 from plyzero.rules.chance import replay_game
 from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
-from plyzero.run.records import UNKNOWN_SCORE, Games
+from plyzero.run.records import BY_RULE, UNKNOWN_SCORE, Games
 from plyzero.search.numba_kernel import cached_njit
 from plyzero.search.policy import policy_target
 from plyzero.search.tree import UNPROVEN
@@ -135,7 +135,8 @@ def board_targets(games: Games, start: Game) -> NDArray[np.float16]:
         first, end = end, end + len(one.positions)
         with suppress(Exception):  # the rolls of an imported game do not follow from its seed
             *_, (final, _) = replay_game(start, one.games[0], one.positions["action"].tolist())
-            if outcome_code(final.outcome()) == one.games["winner"][0] != ONGOING:
+            is_by_rule = one.games["end"][0] == BY_RULE  # stones of an adjudicated game may be dead
+            if is_by_rule and outcome_code(final.outcome()) == one.games["winner"][0]:
                 side = np.where(one.positions["to_play"] == final.to_play, 1, -1)
                 boards[first:end] = side[:, None, None, None] * np.asarray(final.final_board(), np.float16)
     return boards

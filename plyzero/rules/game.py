@@ -129,7 +129,7 @@ class Game(ABC):
     """The rules for people, which the page shows; "" = the docstring of the class."""
 
     sgf_game: int | None = None
-    """The number of the game in SGF files, such as 1 for go; None = the page does not offer them."""
+    """The number of the game in SGF files, such as 1 for go; None = they are neither read nor written."""
 
     uci_variant: str | None = None
     """The name of the game for UCI programs, as in their option UCI_Variant, such as "breakthrough"; None = none."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.errors import plain, shown
-from plyzero.lines import parse_object
+from plyzero.lines import MAX_LINE, parse_object
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, replay_game
 from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
@@ -75,25 +77,62 @@ class Fault(NamedTuple):
         return f"line {self.line}: {self.reason}"
 
 
-def import_games(lines: Iterable[bytes], game: GameSpec) -> Iterator[Games | Fault]:
-    """Yield one game or one fault for every line that is not blank.
+@dataclass(frozen=True)
+class FoundGame:
+    """A game that was found in a file, and is not parsed yet.
 
-    A line is a JSON object with `moves`, the names of the moves, and the result as `winner` or `result`. Other
-    fields of `replay export` are recorded if they are there. A position is recorded as if a search had
-    visited the played move once, without a network.
+    line:   the number of its first line, from 1 on.
+    fields: returns its fields, which docs/formats.md lists. Raises ValueError with the reason if it has none.
+    text:   its bytes, if its id stands in them.
     """
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+
+    line: int
+    fields: Callable[[], dict[str, object]]
+    text: bytes = b""
+
+
+def named_players(first: str, second: str) -> dict[str, object]:
+    """Return the fields of the players with these names; "" and "?" are unknown. Nothing if both are."""
+    known = {side: name or "?" for side, name in (("first", first), ("second", second))}
+    return dict(known) if set(known.values()) != {"?"} else {}
+
+
+def json_games(lines: Iterable[bytes], first: int = 1) -> Iterator[FoundGame]:
+    """Yield the game of every line that is not blank; a saved game may be one object on many lines.
+
+    first: the number of the first line.
+    """
+    numbered = ((number, line) for number, line in enumerate(lines, first) if line.strip())
+    for number, line in numbered:
+        text = line
+        if line.strip() == b"{":
+            parts = [line]
+            size = 0
+            for _, further in numbered:
+                parts.append(further)
+                size += len(further)
+                if size > MAX_LINE:
+                    break
+            text = b"".join(parts)
+        yield FoundGame(number, partial(parse_object, text), text)
+
+
+def import_games(games: Iterable[FoundGame], game: GameSpec) -> Iterator[Games | Fault]:
+    """Yield the records of every game that was found, or its fault.
+
+    A game has `moves`, the names of the moves, and the result as `winner` or `result`. Other fields of `replay export`
+    are recorded if they are there. A position is recorded as if a search had visited the played move once, without a
+    network.
+    """
+    for each in games:
         try:
-            yield _import_game(line, game)
+            yield _import_game(each.fields(), game)
         except ValueError as error:
-            yield Fault(number, plain(str(error), 300))
+            yield Fault(each.line, plain(str(error), 300))
 
 
-def _import_game(line: bytes, game: GameSpec) -> Games:
-    """Return the game in `line`. Raises ValueError with what is wrong."""
-    found = parse_object(line)
+def _import_game(found: dict[str, object], game: GameSpec) -> Games:
+    """Return the records of the game with these fields. Raises ValueError with what is wrong."""
     if found.get("game", game.identity) != game.identity:
         raise ValueError(f"a game of {shown(found['game'])}, not of {game.identity}")
     if "start" in found:
@@ -106,6 +145,8 @@ def _import_game(line: bytes, game: GameSpec) -> Games:
     winner = outcome_code(outcome)
     decisions = [at for at in range(len(actions)) if not is_chance(line_of_play[at])]
     winner, end = _result(found, len(moves), winner, is_long=len(decisions) >= game.start.max_plies)
+    if not decisions:
+        raise ValueError("the game has no moves")
     positions = np.zeros(len(decisions), POSITION)
     played = [line_of_play[at] for at in decisions]
     positions["action"] = [actions[at] for at in decisions]
@@ -129,7 +170,8 @@ def _import_game(line: bytes, game: GameSpec) -> Games:
     table["visits"] = table["action"] == np.repeat(positions["action"], positions["num_legal"])
     table["prior"] = np.repeat(1 / positions["num_legal"], positions["num_legal"])
     table["q"] = np.nan
-    record = (_identity(found), len(played), winner, end, 0, opening, score_of(outcome, game.start))
+    score = score_of(outcome if end == BY_RULE else None, game.start)
+    record = (_identity(found), len(played), winner, end, 0, opening, score)
     observations = [np.asarray(position.observe(), position.observation_dtype) for position in played]
     return Games(np.array([record], GAME), positions, table, np.stack(observations))
 
@@ -141,17 +183,19 @@ def _result(found: dict[str, object], moves: int, winner: int, *, is_long: bool)
     winner:  the code of the outcome by the rules.
     is_long: whether self-play would have truncated a game of this length.
 
-    Raises ValueError if the game is not over, or if its result is not the one that the rules give.
+    Raises ValueError if the game is not over, or if its result is not the one that the rules give. One that was
+    adjudicated may have another result than by the rules: its players may have agreed which stones are dead.
     """
     given = found.get("winner", found.get("result"))
     if given == "1/2-1/2":
         given = "draw"
     if given not in WINNERS.values():
         raise ValueError(f"expected the winner, one of first, second and draw, got {shown(given)}")
+    end = "resign" if found.get("resigned") is True else found.get("end")
+    is_resigned = end == "resign" and winner == ONGOING and given != "draw"
+    if given and (end == "adjudicated" or is_resigned):
+        return next(code for code, name in WINNERS.items() if name == given), RESIGNED
     if winner == ONGOING:
-        end = "resign" if found.get("resigned") is True else found.get("end")
-        if given and (end == "adjudicated" or (end == "resign" and given != "draw")):
-            return next(code for code, name in WINNERS.items() if name == given), RESIGNED
         if given is not None or found.get("end") != "truncated" or not is_long:
             hint = '; the end of one that a player resigned is "resign", or else "adjudicated"' if given else ""
             raise ValueError(f"the game is not over after its {moves} moves{hint}")

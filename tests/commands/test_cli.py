@@ -26,7 +26,7 @@ from plyzero.ops.status import balance, describe_waiting
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.run import view
 from plyzero.run.directory import create_run
-from plyzero.run.json_games import Fault, import_games
+from plyzero.run.json_games import Fault, import_games, json_games
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.records import Games
 from plyzero.run.view import Process
@@ -306,7 +306,7 @@ def test_the_games_of_a_match_are_saved_for_imitation_and_never_replace_a_file(t
     command = ("match", "greedy", "random", "--game", "tic-tac-toe", "--games", "20", "--save", str(path))
     shown(*command)
     lines = path.read_bytes()
-    games = [*import_games(lines.splitlines(), load_game("tic-tac-toe"))]
+    games = [*import_games(json_games(lines.splitlines()), load_game("tic-tac-toe"))]
     assert len(games) == 20
     assert not any(isinstance(game, Fault) for game in games)
     assert f"{path} exists already; expected --save FILE with the name of a new file" in refused(*command)

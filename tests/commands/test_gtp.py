@@ -11,8 +11,8 @@ import pytest
 
 from plyzero.kits.engines.engine import Engine
 from plyzero.kits.engines.graphics import COLOURS
-from plyzero.kits.engines.program import Command, Program
-from plyzero.kits.engines.protocols import Gtp
+from plyzero.kits.engines.programs.program import Command, Program
+from plyzero.kits.engines.programs.protocols import Gtp
 from plyzero.play.players import find_player
 from plyzero.rules.catalog import load_game
 from tests.helpers.cli import shown

@@ -8,7 +8,7 @@ import pytest
 
 from plyzero.kits.imitation.commands import MAX_FAULTS
 from plyzero.rules.catalog import load_game
-from tests.helpers.cli import refused, shown
+from tests.helpers.cli import plyzero, refused, shown
 from tests.helpers.teachers import game_lines, perfect
 
 GAME = load_game("tic-tac-toe")
@@ -49,13 +49,34 @@ def test_a_bot_is_made_plays_and_begins_a_run(games: Path, tmp_path: Path):
     assert len(list((tmp_path / "r" / "trainer").glob("fence-*.json"))) == 1
 
 
+def written_pgn(line: str) -> str:
+    fields = json.loads(line)
+    result = {"first": "1-0", "second": "0-1", "draw": "1/2-1/2"}[fields["winner"]]
+    return f'[Event "?"]\n[Result "{result}"]\n\n1. {" ".join(fields["moves"])} {result}\n\n'
+
+
+def test_games_in_pgn_are_imitated_also_from_standard_input(games: Path, tmp_path: Path):
+    found = "".join(map(written_pgn, games.read_text().splitlines()))
+    (tmp_path / "games.pgn").write_text(found)
+    command = ("imitate", "tic-tac-toe", "-o", "bot.onnx", *SIZE, *STEPS, "--minutes", "0")
+    assert shown(*command, "games.pgn", cwd=tmp_path).startswith("100 games: ")
+    unfinished = '[Event "?"]\n\n1. a1 b1 *\n'
+    fault = "line 501: the game is not over after its 2 moves"
+    text = shown(*command, "-", "--skip-bad", text=found + unfinished, cwd=tmp_path)
+    assert text.startswith("100 games: ")
+    assert f"; 1 left out, the first is {fault}\n" in text
+    refusal = plyzero(*command, "-", text=found + unfinished, code=2, cwd=tmp_path).stderr
+    sentence = f"plyzero: 1 of 101 games in standard input are not finished games of tic-tac-toe: {fault}; "
+    assert refusal.startswith(sentence)
+
+
 def test_bad_lines_are_named_and_can_be_left_out(games: Path, tmp_path: Path):
     wrong = ["{}", json.dumps({"moves": ["a1", "a1"], "winner": "first"}), *["{}"] * MAX_FAULTS]
     (tmp_path / "bad.jsonl").write_text("\n".join([*games.read_text().splitlines(), *wrong]))
     command = ("imitate", "tic-tac-toe", "bad.jsonl", "-o", "bot.onnx", *SIZE, *STEPS, "--minutes", "0")
     found = refused(*command, cwd=tmp_path)
     assert found.startswith(
-        "plyzero: 7 of 107 lines in bad.jsonl are not finished games of tic-tac-toe: line 101: expected moves, a list "
+        "plyzero: 7 of 107 games in bad.jsonl are not finished games of tic-tac-toe: line 101: expected moves, a list "
         "of names; line 102: move 2: expected one of b1 c1 a2"
     )
     assert found.endswith(
@@ -65,4 +86,4 @@ def test_bad_lines_are_named_and_can_be_left_out(games: Path, tmp_path: Path):
     assert not (tmp_path / "bot.onnx").exists()
     text = shown(*command, "--skip-bad", cwd=tmp_path)
     assert text.startswith("100 games: ")
-    assert "; 7 lines were left out, the first is line 101: expected moves, a list of names\n" in text
+    assert "; 7 left out, the first is line 101: expected moves, a list of names\n" in text

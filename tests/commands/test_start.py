@@ -11,7 +11,7 @@ from plyzero.kits.engines.game_record import read_game
 from plyzero.lines import parse_object
 from plyzero.play.session import Session
 from plyzero.rules.catalog import load_game
-from plyzero.run.json_games import import_games
+from plyzero.run.json_games import import_games, json_games
 from tests.helpers.cli import plyzero, shown
 from tests.helpers.web import get, serving
 
@@ -56,7 +56,7 @@ def test_a_match_begins_at_it_and_its_games_replay(file: Path, tmp_path: Path):
 
 def test_games_that_begin_at_it_are_not_imported_as_training_games(file: Path):
     line = json.dumps({"start": BOARD, "moves": ["a3"], "winner": "first"}).encode()
-    (fault,) = import_games([line], TIC_TAC_TOE)
+    (fault,) = import_games(json_games([line]), TIC_TAC_TOE)
     assert "the game begins at another position than the initial one" in str(fault)
 
 

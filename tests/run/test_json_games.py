@@ -12,7 +12,7 @@ from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import is_chance, move_name
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.random_game import random_move
-from plyzero.run.json_games import Fault, games_to_json, import_games
+from plyzero.run.json_games import Fault, games_to_json, import_games, json_games
 from plyzero.run.records import BY_RULE, RESIGNED, TRUNCATED, Games, find_valid
 from plyzero.run.replay import find_disagreement
 from plyzero.run.segments import read_segment
@@ -32,7 +32,7 @@ def lines_of(games: Games) -> list[bytes]:
 
 def imported(*lines: dict[str, Any], game: GameSpec = GAME) -> Any:
     """The games of some lines, or faults; without a list if it is one line."""
-    found = list(import_games([json.dumps(each).encode() for each in lines], game))
+    found = list(import_games(json_games([json.dumps(each).encode() for each in lines]), game))
     assert len(found) == len(lines)
     return found if len(found) > 1 else found[0]
 
@@ -47,7 +47,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Games:
 
 
 def test_what_was_exported_comes_back_and_is_exported_as_it_was(exported: Games):
-    again = Games.concatenate(list(import_games(lines_of(exported), GAME)))
+    again = Games.concatenate(list(import_games(json_games(lines_of(exported)), GAME)))
     assert lines_of(again) == lines_of(exported)
     values = [value for line in lines_of(exported) for value in json.loads(line)["values"]]
     assert values == [round(float(value), 4) for value in exported.positions["root_value"]]
@@ -157,6 +157,7 @@ def test_a_result_that_the_final_position_does_not_show_is_kept(fields: dict[str
         ({"game": "othello v1"}, "a game of 'othello v1', not of tic-tac-toe v1"),
         ({"opening_plies": 6}, "expected opening_plies from 0 to 5, got 6"),
         ({"opening_plies": True}, "expected opening_plies from 0 to 5, got True"),
+        ({"moves": [], "end": "resign"}, "the game has no moves"),
         ({"values": [0, 0]}, "values has 2 numbers, but the game has 5 plies"),
         ({"values": [0, 0, 1.5, 0, 0]}, "values has the impossible value 1.5 at ply 3"),
         ({"values": ["0"] * 5}, "expected values, a list of numbers, one per ply"),
@@ -171,7 +172,7 @@ def test_a_result_that_the_final_position_does_not_show_is_kept(fields: dict[str
 def test_what_is_not_a_finished_game_is_named_by_its_line(line: object, reason: str):
     wrong = json.dumps({**WON, **line}) if isinstance(line, dict) else line
     good = json.dumps(WON).encode()
-    before, fault, after = import_games([good, b"  \n", wrong.encode(), good], GAME)
+    before, fault, after = import_games(json_games([good, b"  \n", wrong.encode(), good]), GAME)
     assert isinstance(before, Games)
     assert isinstance(after, Games)
     assert str(fault).startswith(f"line 3: {reason}")

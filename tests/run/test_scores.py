@@ -13,7 +13,7 @@ from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import replay_game
 from plyzero.rules.game import Outcome
 from plyzero.run.journals import read_header, read_journal
-from plyzero.run.json_games import games_to_json, import_games
+from plyzero.run.json_games import games_to_json, import_games, json_games
 from plyzero.run.records import FORMAT_1, UNKNOWN_SCORE, Games, find_valid
 from plyzero.run.segments import read_segment
 from plyzero.run.zarr_zip import Archive
@@ -108,10 +108,12 @@ def test_json_lines_have_the_score():
     games = recorded(random_games(spec.start, 8))
     lines = [*games_to_json(games, spec.start)]
     assert [line["score"] for line in lines] == games.games["score"].tolist()
-    imported = [*import_games([json.dumps(line).encode() for line in lines], spec)]
+    imported = [*import_games(json_games([json.dumps(line).encode() for line in lines]), spec)]
     assert [float(each.games["score"][0]) for each in imported] == games.games["score"].tolist()
     cut = {**lines[0], "moves": lines[0]["moves"][:2], "winner": "first", "end": "resign"}
-    (resigned,) = import_games([json.dumps({key: cut[key] for key in ("moves", "winner", "end")}).encode()], spec)
+    (resigned,) = import_games(
+        json_games([json.dumps({key: cut[key] for key in ("moves", "winner", "end")}).encode()]), spec
+    )
     assert resigned.games["score"].tolist() == [UNKNOWN_SCORE]
     games.games["score"] = UNKNOWN_SCORE
     assert {line["score"] for line in games_to_json(games, spec.start)} == {None}

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from plyzero.errors import UserError, plain, shown
-from plyzero.lines import MAX_LINE, parse_object
+from plyzero.kits.engines.game_files import find_games
 from plyzero.play.session import SIDES, STARTED, VERSION, Session
 from plyzero.rules.board import Board, Cell
 from plyzero.rules.board_svg import render_svg, text_svg
@@ -27,12 +27,13 @@ ID_DIGITS: Final = 16
 class GameRecord:
     """A game that was replayed.
 
-    positions: all positions, also those in which chance moves; one more than `moves`.
-    moves:     the actions and rolls between them.
-    values:    for each move of a player, the recorded value of the position before it for that player, in [-1, 1], or
-               None; () if the file has no values.
-    resigned:  the player who has resigned, if one has.
-    opening:   number of moves and rolls up to the last random opening move, which no player has chosen.
+    positions:   all positions, also those in which chance moves; one more than `moves`.
+    moves:       the actions and rolls between them.
+    values:      for each move of a player, the recorded value of the position before it for that player, in [-1, 1], or
+                 None; () if the file has no values.
+    resigned:    the player who has resigned, if one has.
+    opening:     number of moves and rolls up to the last random opening move, which no player has chosen.
+    adjudicated: the result of a game that was adjudicated, whatever the rules say: `first`, `second` or `draw`.
     """
 
     positions: Sequence[Game]
@@ -40,10 +41,13 @@ class GameRecord:
     values: Sequence[float | None] = field(default=())
     resigned: int | None = None
     opening: int = 0
+    adjudicated: str | None = None
 
     @property
     def winner(self) -> str | None:
         """`first`, `second` or `draw`; None if the game is not over."""
+        if self.adjudicated is not None:
+            return self.adjudicated
         if self.resigned is not None:
             return SIDES[1 - self.resigned]
         return WINNERS[outcome_code(self.positions[-1].outcome())]
@@ -114,7 +118,8 @@ def result_of(game: GameRecord, players: Sequence[str] = PLAYERS) -> str:
         return f"{players[game.resigned]} resigned"
     if game.winner is None:
         return "the game is not over"
-    return "draw" if game.winner == "draw" else f"{players[SIDES.index(game.winner)]} won"
+    result = "draw" if game.winner == "draw" else f"{players[SIDES.index(game.winner)]} won"
+    return result if game.adjudicated is None else f"{result} by adjudication"
 
 
 def colours_of(game: GameRecord) -> Sequence[str]:
@@ -132,7 +137,7 @@ def from_moves(game: GameSpec, text: str) -> GameRecord:
 
 
 def read_game(lines: Iterable[str | bytes], game: GameSpec, chosen: str, name: str) -> GameRecord:
-    """Return a game from a file with one JSON object per line, as `replay export` writes it, or with one saved game.
+    """Return a game from a file that `find_games` reads: JSON lines as `replay export` writes them, SGF, PGN.
 
     chosen: the number of the game, 1 for the first, or its id.
     name:   the name of the file, for messages.
@@ -143,16 +148,16 @@ def read_game(lines: Iterable[str | bytes], game: GameSpec, chosen: str, name: s
     if not by_id and not (chosen.isdecimal() and len(chosen) < ID_DIGITS and int(chosen) > 0):
         raise UserError(f"expected --game with a number from 1 on, or an id of {ID_DIGITS} digits, got {shown(chosen)}")
     count = 0
-    for count, (number, text) in enumerate(_texts(lines), 1):
-        if chosen.encode() in text if by_id else count == int(chosen):
+    for count, each in enumerate(find_games(lines, game), 1):
+        if chosen.encode() in each.text if by_id else count == int(chosen):
             try:
-                fields = parse_object(text)
+                fields = each.fields()
                 if not by_id or fields.get("id") == chosen:
                     return _replay(fields, game)
             except ValueError as error:
-                raise UserError(f"{name}, line {number}: {error}") from error
+                raise UserError(f"{name}, line {each.line}: {error}") from error
     if not count:
-        raise UserError(f"{name} contains no game: it is empty; expected the lines of plyzero replay export")
+        raise UserError(f"{name} contains no game; expected JSON lines of plyzero replay export, SGF or PGN")
     if by_id:
         raise UserError(f"none of the {count} games in {name} has the id {chosen}")
     raise UserError(f"expected --game from 1 to {count}, the number of games in {name}, got {chosen}")
@@ -172,34 +177,16 @@ class ReadGame(NamedTuple):
 
 def read_games(lines: Iterable[str | bytes], game: GameSpec) -> Iterator[ReadGame]:
     """Yield every game of a file as `read_game` reads them. One that cannot be used is a sentence with its line."""
-    for count, (number, text) in enumerate(_texts(lines), 1):
+    for count, each in enumerate(find_games(lines, game), 1):
         players: tuple[str, str] | tuple[()] = ()
         try:
-            fields = parse_object(text)
+            fields = each.fields()
             names = fields.get("first"), fields.get("second")
             if isinstance(names[0], str) and isinstance(names[1], str):
                 players = plain(names[0], 80), plain(names[1], 80)
             yield ReadGame(count, players, _replay(fields, game))
         except ValueError as error:
-            yield ReadGame(count, players, f"line {number}: {plain(str(error), 300)}")
-
-
-def _texts(lines: Iterable[str | bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield every object as text with the number of its line; a saved game may be one object on many lines."""
-    encoded = (line.encode() if isinstance(line, str) else line for line in lines)
-    numbered = ((number, line) for number, line in enumerate(encoded, 1) if line.strip())
-    for number, line in numbered:
-        if line.strip() != b"{":
-            yield number, line
-            continue
-        parts = [line]
-        size = 0
-        for _, further in numbered:
-            parts.append(further)
-            size += len(further)
-            if size > MAX_LINE:
-                break
-        yield number, b"".join(parts)
+            yield ReadGame(count, players, f"line {each.line}: {plain(str(error), 300)}")
 
 
 def _replay(fields: dict[str, object], game: GameSpec) -> GameRecord:
@@ -221,6 +208,8 @@ def _replay(fields: dict[str, object], game: GameSpec) -> GameRecord:
     )
     if fields.get("end") == "resign" and record.winner is None and fields.get("winner") in SIDES:
         return replace(record, resigned=1 - SIDES.index(fields["winner"]))
+    if fields.get("end") == "adjudicated" and fields.get("winner") in (*SIDES, "draw"):
+        return replace(record, adjudicated=str(fields["winner"]))
     is_by_rule = fields.get("end") not in ("truncated", "forfeit", "adjudicated")
     if "winner" in fields and is_by_rule and fields["winner"] != record.winner:
         stated = shown(fields["winner"])

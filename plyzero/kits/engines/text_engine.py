@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from plyzero.errors import UserError
-from plyzero.kits.engines.protocols import GO, NEW
+from plyzero.kits.engines.programs.protocols import GO, NEW
 from plyzero.play.player import Player
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance, parse_move

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from plyzero.errors import UserError, plain, shown
-from plyzero.kits.engines.protocols import parse_uci, uci_name
+from plyzero.kits.engines.programs.protocols import parse_uci, uci_name
 from plyzero.lines import ArrivingLines
 from plyzero.play.clock import NO_LIMIT, Clock
 from plyzero.play.player import Forfeit, Player

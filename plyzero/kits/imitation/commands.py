@@ -13,7 +13,6 @@ import typer
 
 from plyzero.commands import common
 from plyzero.errors import UserError, plain
-from plyzero.lines import bounded_lines
 from plyzero.volume_errors import explain
 
 if TYPE_CHECKING:
@@ -29,7 +28,11 @@ MAX_FAULTS: Final = 5
 def imitate(
     game: common.GameArgument,
     games: Annotated[
-        Path, typer.Argument(metavar="GAMES.jsonl", help="One game a line, as plyzero replay export prints them.")
+        str,
+        typer.Argument(
+            metavar="GAMES",
+            help="Finished games: JSON lines, as plyzero replay export prints them, SGF or PGN; - = standard input.",
+        ),
     ],
     outputs: Annotated[
         list[str],
@@ -39,7 +42,7 @@ def imitate(
             help="The file to write, which ends with .onnx; or a setting, such as network.blocks=4; may be repeated.",
         ),
     ],
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that are not finished games.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out what is not a finished game.")] = False,
     minutes: Annotated[
         float | None,
         typer.Option(min=0, max=10_000_000, help="Stop after this many minutes; default: when it stops learning."),
@@ -60,11 +63,12 @@ def imitate(
     imitation = Imitation(spec, settings, seed=seed, device=device)
     with common.show_progress("reading games") as report, common.playing(spec):
         faults = _read(games, spec, imitation.add, report)
+    name = "standard input" if games == "-" else games
     if faults and not skip_bad:
-        raise UserError(_describe(games, spec, faults, games=imitation.games))
+        raise UserError(_describe(name, spec, faults, games=imitation.games))
     if not imitation.games:
-        raise UserError(f"{games} has no finished game of {spec.name}" + (f"; {faults[0]}" if faults else ""))
-    left_out = f"; {len(faults)} lines were left out, the first is {faults[0]}" if faults else ""
+        raise UserError(f"{name} has no finished game of {spec.name}" + (f"; {faults[0]}" if faults else ""))
+    left_out = f"; {len(faults)} left out, the first is {faults[0]}" if faults else ""
     unused = f", of which {imitation.unused} have nothing to learn from" if imitation.unused else ""
     print(
         f"{imitation.games} games{unused}: {len(imitation.training)} positions to train on, "
@@ -98,15 +102,16 @@ def _split(outputs: list[str]) -> tuple[Path, list[str]]:
     return Path(files[0]), [value for value in outputs if value not in files]
 
 
-def _read(path: Path, game: GameSpec, add: Callable[[Games], None], report: Callable[[str], None]) -> list[Fault]:
+def _read(path: str, game: GameSpec, add: Callable[[Games], None], report: Callable[[str], None]) -> list[Fault]:
     """Add the games in a file and return the faults in it."""
+    from plyzero.kits.engines.game_files import find_games, open_lines
     from plyzero.run.json_games import Fault, import_games
 
     faults: list[Fault] = []
     games = 0
     try:
-        with path.open("rb") as lines:
-            for found in import_games(bounded_lines(lines), game):
+        with open_lines(path) as lines:
+            for found in import_games(find_games(lines, game), game):
                 if isinstance(found, Fault):
                     faults.append(found)
                 else:
@@ -118,9 +123,9 @@ def _read(path: Path, game: GameSpec, add: Callable[[Games], None], report: Call
     return faults
 
 
-def _describe(path: Path, game: GameSpec, faults: list[Fault], *, games: int) -> str:
+def _describe(name: str, game: GameSpec, faults: list[Fault], *, games: int) -> str:
     named = "; ".join(map(str, faults[:MAX_FAULTS])) + ("; ..." if len(faults) > MAX_FAULTS else "")
-    count = f"{len(faults)} of {len(faults) + games} lines in {path}"
+    count = f"{len(faults)} of {len(faults) + games} games in {name}"
     advice = "correct them, or leave them out with --skip-bad" if games else f"are these games of {game.name}?"
     return plain(f"{count} are not finished games of {game.name}: {named}; {advice}")
 

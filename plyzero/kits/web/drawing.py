@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -10,7 +9,6 @@ import typer
 
 from plyzero.commands import common
 from plyzero.errors import UserError, shown
-from plyzero.lines import bounded_lines
 
 if TYPE_CHECKING:
     from plyzero.kits.engines.game_record import GameRecord
@@ -36,7 +34,7 @@ def render(
     game: common.GameArgument,
     games: Annotated[
         str | None,
-        typer.Argument(metavar="[GAMES]", help="A file of plyzero replay export, or a saved game; - = standard input."),
+        typer.Argument(metavar="[GAMES]", help="Games of replay export, a saved game, SGF or PGN; - = standard input."),
     ] = None,
     output: Annotated[
         Path,
@@ -95,15 +93,14 @@ def _check_output(output: Path, options: dict[str, float | None]) -> str:
 
 
 def _read(spec: GameSpec, games: str | None, chosen: str, moves: str | None) -> GameRecord:
+    from plyzero.kits.engines.game_files import open_lines
     from plyzero.kits.engines.game_record import from_moves, read_game
 
     if moves is not None:
         return from_moves(spec, moves)
     assert games is not None
-    if games == "-":
-        return read_game(bounded_lines(sys.stdin), spec, chosen, "standard input")
-    with open(games, "rb") as lines:
-        return read_game(bounded_lines(lines), spec, chosen, games)
+    with open_lines(games) as lines:
+        return read_game(lines, spec, chosen, "standard input" if games == "-" else games)
 
 
 def _make(

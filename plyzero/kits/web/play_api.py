@@ -9,7 +9,6 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from string import ascii_letters
 from typing import Final
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.random import Generator
 from plyzero.check.ends import MAX_KINDS, End, ends_of, first_moves, random_games
 from plyzero.errors import UserError
 from plyzero.kits.engines.game_record import from_moves
-from plyzero.kits.engines.points import Points
+from plyzero.kits.engines.sgf_games import sgf_names
 from plyzero.kits.web.searches import Event, Report
 from plyzero.play.found_moves import is_hopeless, move_infos, root_info
 from plyzero.play.player import Player
@@ -48,30 +47,21 @@ ENDS_POSITIONS: Final = 1000
 Cells = Sequence[Sequence[Cell]]
 """The cells of the board under a plane, `[rows][columns]`."""
 
-LETTER_PAIRS: Final = (1, 4)
-"""`Game.sgf_game` of go and gomoku. Their SGF files name a point by two letters, from the upper left corner on."""
-
 
 def describe_sgf(game: GameSpec) -> dict[str, object] | None:
     """Return the names of the game and its moves in SGF files; None if the game has no `sgf_game`, or no board.
 
     GM, SZ, KM: properties of the first node; KM only for games with a komi.
     points:     name of a move -> its name in SGF files, where it differs.
+    names:      name in SGF files -> name of the move, where it differs; one move may have several.
     """
-    number, board = game.start.sgf_game, board_of(game.start)
-    if number is None or board is None:
+    names = sgf_names(game)
+    if names is None:
         return None
-    grid, points = Points(board), {"pass": "", "swap": "swap-pieces"}
-    if number in LETTER_PAIRS:
-        for cell in board.cells:
-            column, row = grid.place(cell)
-            points[cell.name] = ascii_letters[column] + ascii_letters[grid.rows - 1 - row]
-    size = str(grid.rows) if grid.rows == grid.columns else f"{grid.columns}:{grid.rows}"
-    properties: dict[str, object] = {"GM": str(number), "SZ": size}
-    komi = game.parameter("komi")
-    if komi is not None:
-        properties["KM"] = str(komi)
-    return {**properties, "points": points}
+    properties: dict[str, object] = {"GM": str(names.number), "SZ": names.size}
+    if names.komi is not None:
+        properties["KM"] = f"{names.komi:g}"
+    return {**properties, "points": names.written, "names": names.read}
 
 
 def parse_moves(game: GameSpec, text: str) -> tuple[list[Game], list[int]]:

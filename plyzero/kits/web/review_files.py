@@ -13,7 +13,6 @@ import typer
 from plyzero.commands import common
 from plyzero.commands.play import Model, Net, RunToPlay, Unmeasured, check_source
 from plyzero.errors import UserError, shown
-from plyzero.lines import bounded_lines
 
 if TYPE_CHECKING:
     from plyzero.kits.engines.game_record import ReadGame
@@ -28,7 +27,8 @@ def review(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="Games of match --save or replay export, or a saved game; - = standard input."
+            metavar="FILE",
+            help="Games of match --save or replay export, a saved game, SGF or PGN; - = standard input.",
         ),
     ],
     run: RunToPlay = None,
@@ -127,15 +127,16 @@ def _reviewed(
 
 def _read(spec: GameSpec, file: str, chosen: int | None) -> Iterator[ReadGame]:
     """Yield the games of a file, or the chosen one. Raises UserError if there is none."""
+    from plyzero.kits.engines.game_files import open_lines
     from plyzero.kits.engines.game_record import read_games
 
-    with sys.stdin.buffer if file == "-" else open(file, "rb") as lines:
+    with open_lines(file) as lines:
         count = 0
-        for count, each in enumerate(read_games(bounded_lines(lines), spec), 1):
+        for count, each in enumerate(read_games(lines, spec), 1):
             if chosen in (None, count):
                 yield each
     if not count:
-        raise UserError(f"{file} contains no game: it is empty; expected the lines of plyzero match --save")
+        raise UserError(f"{file} contains no game; expected JSON lines of plyzero match --save, SGF or PGN")
     if chosen is not None and chosen > count:
         raise UserError(f"expected --game from 1 to {count}, the number of games in {file}, got {chosen}")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.kits.engines.protocols import Limits, Uci
+from plyzero.kits.engines.programs.protocols import Limits, Uci
 from plyzero.play.clock import NO_LIMIT, Clock
 from plyzero.play.match import PlayedGame, play_match
 from plyzero.play.player import Player, RandomPlayer

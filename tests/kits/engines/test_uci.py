@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from plyzero.kits.engines.protocols import parse_uci, uci_name
+from plyzero.kits.engines.programs.protocols import parse_uci, uci_name
 from plyzero.kits.engines.text_engine import play_by_lines
 from plyzero.kits.engines.uci import Engine
 from plyzero.lines import ArrivingLines

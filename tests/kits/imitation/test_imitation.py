@@ -27,7 +27,7 @@ from plyzero.play.players import Bot
 from plyzero.rules.catalog import load_game
 from plyzero.run.configuration import resolve
 from plyzero.run.directory import KEY, Run, open_run, plan_run, write_run
-from plyzero.run.json_games import import_games
+from plyzero.run.json_games import import_games, json_games
 from plyzero.run.models import list_models, read_model
 from plyzero.run.records import Games
 from plyzero.search.evaluators import EvaluationBatch
@@ -52,7 +52,7 @@ def settings_of(*options: str) -> Settings:
 
 def imitation_of(lines: list[str], *options: str, seed: int = 0) -> Imitation:
     made = Imitation(GAME, settings_of(*options), seed=seed, device="cpu")
-    for game in import_games(encoded(lines), GAME):
+    for game in import_games(json_games(encoded(lines)), GAME):
         assert isinstance(game, Games)
         made.add(game)
     return made
@@ -129,7 +129,7 @@ def test_a_position_is_known_if_the_network_sees_its_like_under_a_symmetry():
     image = {**one, "moves": ["c1", "b2", "a3", "c3", "a1", "b1", "a2"]}
     other = {**one, "moves": ["b2", "a1", "b1", "c1", "b3"]}
     made = imitation_of([])
-    games = import_games(encoded([json.dumps(each) for each in (one, image, other)]), GAME)
+    games = import_games(json_games(encoded([json.dumps(each) for each in (one, image, other)])), GAME)
     keys = [made._position_keys(samples_of(each)) for each in games]
     assert np.array_equal(keys[0], keys[1])
     assert not np.isin(keys[2], keys[0]).any()

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, quote_plus, urlsplit
 import numpy as np
 import pytest
 
+from plyzero.kits.engines.game_files import find_games
 from plyzero.kits.engines.game_record import read_game
 from plyzero.kits.review.scale import Scale
 from plyzero.kits.web import review_api
@@ -372,6 +373,29 @@ def test_a_game_that_is_too_long_for_an_address_is_one_sentence(serve, open_page
     page.wait_for_selector("text=expected at most 100000 characters of moves, got 179999")
     page.evaluate("location.hash = `first=you&second=you&moves=${'a1+'.repeat(200000)}`")
     page.wait_for_selector("text=/The game is too long for this page: .* at most 400000 characters, got 6\\d{5}/")
+
+
+READ_SGF = """async (text) => {
+  const about = await (await fetch("/api/about")).json();
+  const { readSgf } = await import("/static/sgf.js");
+  return readSgf(text, about.sgf).moves;
+}"""
+
+
+@pytest.mark.parametrize(
+    ("game", "content"),
+    [
+        ("go(size=5)", SGF.replace("KM[6.5]", "KM[7.5]")),
+        ("go(size=5)", "(;FileFormat[3]GaMe[1];Black[ cc ];White[tt](;B[])(;B[dd]))"),
+        ("hex(size=4)", "(;GM[11]SZ[4];B[ab];W[Swap-Pieces];B[B3];W[DD])"),
+        ("hex(size=4)", "(;GM[11]SZ[4];B[d4];W[swap])"),
+    ],
+)
+def test_the_page_reads_the_moves_of_sgf_as_the_commands_do(game, content, serve, open_page):
+    page = open_page(serve(game))
+    page.wait_for_selector("svg.board")
+    (found,) = find_games(content.splitlines(keepends=True), load_game(game))
+    assert page.evaluate(READ_SGF, content) == found.fields()["moves"]
 
 
 def test_games_name_their_moves_in_sgf_as_its_pages_say(serve, open_page, tmp_path):

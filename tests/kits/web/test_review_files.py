@@ -60,6 +60,21 @@ def test_many_games_are_a_table_by_game_and_by_player(file):
     assert int(means["B"][2]) < 100
 
 
+PGN = """[White "Ann"]
+[Black "Bo"]
+
+1. b2 a2 2. a1 c3 {a slip} 3. b1 b3 (3... c1) 4. c1 1-0
+"""
+
+
+def test_a_game_in_pgn_is_reviewed_as_the_same_game_in_json(file, tmp_path: Path):
+    (tmp_path / "games.pgn").write_text(PGN)
+    found = shown("review", "tic-tac-toe", str(tmp_path / "games.pgn"), *FEW)
+    assert found == shown("review", "tic-tac-toe", file({**LOST, "first": "Ann", "second": "Bo"}), *FEW)
+    assert "The largest losses of Bo:" in found
+    assert found == shown("review", "tic-tac-toe", "-", *FEW, text=PGN)
+
+
 def test_every_game_is_a_json_object(file):
     path = file(LOST, DRAWN)
     found = [json.loads(line) for line in shown("review", "tic-tac-toe", path, "--json", *FEW).splitlines()]

@@ -3,7 +3,7 @@
 // The first game of a file, as parseGames() returns one. about: `sgf` of /api/about. Throws an Error with a sentence.
 export function readSgf(text, about) {
   const tokens = /\s*(?:([();])|([A-Za-z]+)\s*|\[((?:\\[\s\S]|[^\]\\])*)\]\s*)/y;
-  const names = new Map(Object.entries(about.points).map(([name, point]) => [point, name]));
+  const names = new Map(Object.entries(about.names));
   const lines = [], comments = {}, begun = [];  // begun: the moves before each open parenthesis
   let moves = [], node = {}, property = "", isLeaf = true, note = "";
 
@@ -11,8 +11,9 @@ export function readSgf(text, about) {
     for (const [key, side] of [["B", 0], ["W", 1]]) {
       if (!(key in node)) continue;
       if (moves.length % 2 !== side) throw new Error(`expected B and W in turn, got ${key} as move ${moves.length + 1}.`);
-      const point = about.GM === "1" && node[key] === "tt" ? "" : node[key];
-      moves = [...moves, names.get(point) ?? point.toLowerCase()];
+      const point = node[key].trim();
+      const lower = point.toLowerCase();
+      moves = [...moves, names.get(point) ?? names.get(lower) ?? lower];
     }
     const placed = ["AB", "AW", "AE"].find((key) => key in node);
     if (placed) throw new Error(`expected a game from the initial position, got stones that are placed, ${placed}.`);
@@ -44,7 +45,7 @@ export function readSgf(text, about) {
 }
 
 // game: of the page. result: such as B+3.5, B+R, 0; "" for a game that is not over. about: as above.
-export function writeSgf({ moves, lines, notes }, result, { points, ...root }) {
+export function writeSgf({ moves, lines, notes }, result, { points, names, ...root }) {
   const escaped = (text) => text.replace(/[\]\\]/g, "\\$&");
   const comment = (before) => (notes[before.join(" ")] ? `C[${escaped(notes[before.join(" ")])}]` : "");
   function below(all, at) {  // the moves after the first `at`, which `all` share

@@ -18,8 +18,9 @@ from typing import ClassVar, Final, NamedTuple
 
 from plyzero.errors import UserError, shown
 from plyzero.kits.engines.graphics import COLOURS
+from plyzero.kits.engines.pgn_games import parse_spelling
 from plyzero.kits.engines.points import Points, Words, spell
-from plyzero.kits.engines.program import Program, ProgramError
+from plyzero.kits.engines.programs.program import Program, ProgramError
 from plyzero.play.clock import Clock
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import is_chance, move_name, parse_move
@@ -315,11 +316,7 @@ class Uci(Protocol):
 
 def parse_uci(position: Game, word: str) -> int:
     """Return the legal action, or the roll, with a name in UCI. Raises ValueError if there is none."""
-    if not is_chance(position):
-        for action in position.legal_actions():
-            if position.uci_move(int(action)).lower() == word.lower():
-                return int(action)
-    return parse_move(position, word)
+    return parse_move(position, word) if is_chance(position) else parse_spelling(position, word)
 
 
 def uci_name(position: Game, move: int) -> str:

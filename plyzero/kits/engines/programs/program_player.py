@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from plyzero.errors import UserError, plain, shown
-from plyzero.kits.engines.program import Command, Program, ProgramError
-from plyzero.kits.engines.protocols import Gtp, Limits, Protocol, Resigned, Text, Uci
+from plyzero.kits.engines.programs.program import Command, Program, ProgramError
+from plyzero.kits.engines.programs.protocols import Gtp, Limits, Protocol, Resigned, Text, Uci
 from plyzero.machine import usable_cores
 from plyzero.play.clock import NO_LIMIT, Clock
 from plyzero.play.player import Forfeit, Player
