@@ -12,13 +12,15 @@ from itertools import takewhile
 from pathlib import Path
 from traceback import FrameSummary, extract_tb
 
-from plyzero.errors import plain
+from plyzero.errors import UserError, plain
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.user_errors import is_own, is_toolkit
 
 
 def describe_error(error: BaseException, game: GameSpec) -> str:
     """Return the sentence for an error that was caught in this process."""
+    if isinstance(error, UserError):
+        return plain(str(error), 400)
     return _describe(f"{type(error).__name__}: {error}", extract_tb(error.__traceback__), game)
 
 

@@ -100,7 +100,8 @@ def test_no_message_names_a_line_of_plyzero(fails):
     error = caught.value
     error.__traceback__ = error.__traceback__.tb_next  # without this file
     assert with_location(error) == f"{type(error).__name__}: {error}"
-    assert describe_error(error, GAME).startswith(f"{type(error).__name__}: {error}")
+    sentence = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+    assert describe_error(error, GAME).startswith(sentence)
 
 
 def test_an_error_in_the_rules_names_file_and_line_and_how_to_test_them():
