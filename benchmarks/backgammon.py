@@ -63,17 +63,16 @@ class Planned(Agent):
 
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
-        self._rest: dict[Hashable, int] = {}  # key of a position of the turn -> its next move
+        self._planned: dict[Hashable, int] = {}  # key of a position of a turn -> its next move; games go on in parallel
 
     def choose(self, position: Game) -> int:
         assert isinstance(position, CompiledGame)
-        if position.key() not in self._rest:
-            self._rest = {}
+        if position.key() not in self._planned:
             after = position
             for action in turn_of(self._choice, position):
-                self._rest[after.key()] = action
+                self._planned[after.key()] = action
                 after = after.play_unchecked(action)
-        return self._rest[position.key()]
+        return self._planned[position.key()]
 
 
 class Gnubg(Planned):

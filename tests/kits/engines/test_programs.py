@@ -199,13 +199,15 @@ class Recorded:
     """A UCI program that answers what is expected."""
 
     def __init__(self, sent: list[str]) -> None:
-        self.sent = sent
+        self.sent, self.has_said = sent, False
 
     def send(self, line: str) -> None:
         self.sent.append(line)
 
     def read(self, seconds: float, waited_for: str) -> str:
-        return waited_for
+        is_new = waited_for == "uciok" and len(self.sent) == 1 and not self.has_said
+        self.has_said = True
+        return "option name UCI_Variant type combo var chess var breakthrough" if is_new else waited_for
 
 
 # --- names ---
@@ -232,6 +234,11 @@ def test_a_name_without_a_program_is_refused(name: str, sentence: str):
 def test_an_option_that_the_program_does_not_have_is_refused(guests: Guests):
     with pytest.raises(UserError, match="it has no option 'Hash'; it has style"):
         guests.player("uci", settings="Hash=16")
+
+
+def test_a_uci_program_that_does_not_know_the_variant_is_refused(guests: Guests):
+    with pytest.raises(UserError, match="it does not play breakthrough: it has no UCI_Variant breakthrough"):
+        find_player(guests.name("uci"), load_game("breakthrough"), np.random.default_rng(0))
 
 
 def test_a_program_that_changes_is_another_player(tmp_path: Path):

@@ -174,9 +174,7 @@ class ProgramPlayer(Player):
         asked: list[_Playing | Forfeit] = []
         for position, moves in games:
             try:
-                playing = self._follow(moves)
-                playing.protocol.ask(position, self._limits(playing))
-                asked.append(playing)
+                asked.append(self._ask(position, moves))
             except ProgramError as error:
                 asked.append(self._forfeit(error))
         return [
@@ -202,8 +200,8 @@ class ProgramPlayer(Player):
         playing.position = position.play_unchecked(answer)
         return answer
 
-    def _follow(self, moves: Sequence[int]) -> _Playing:
-        """Return a program that knows these moves and no others, and that nobody else waits for."""
+    def _ask(self, position: Game, moves: Sequence[int]) -> _Playing:
+        """Return a program that nobody else waits for, which knows `moves` and is asked for the next one."""
         playing = self._taken(moves) or self._start()
         playing.program.on_wait = self.on_wait
         try:
@@ -211,6 +209,7 @@ class ProgramPlayer(Player):
                 playing.begin_game(self.game.start, self._clock)
             for move in moves[len(playing.moves) :]:
                 playing.tell(move)
+            playing.protocol.ask(position, self._limits(playing))
         except BaseException:
             self._end(playing)
             raise

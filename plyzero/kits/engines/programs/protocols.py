@@ -107,7 +107,7 @@ def parse_answer(position: Game, word: str) -> int:
     """Return the action that a program names by a word. Raises ProgramError if it is not legal."""
     try:
         return position.parse_action(word)
-    except ValueError as error:
+    except Exception as error:  # of the rules, which may not expect such a word
         raise _illegal(word) from error
 
 
@@ -256,10 +256,10 @@ class Uci(Protocol):
             if found := re.match(r"option name (.+?) type (.*)", line):
                 options[found[1].lower()] = found[2]
         variant = self.game.start.uci_variant
-        offered = options.get("uci_variant")
-        if variant and offered is not None:
-            if variant not in offered.split():
-                raise UserError(f"it does not play {self.game.name}: it has no UCI_Variant {variant}")
+        offered = options.get("uci_variant", "var chess")
+        if variant and variant not in offered.split():
+            raise UserError(f"it does not play {self.game.name}: it has no UCI_Variant {variant}")
+        if variant and "uci_variant" in options:
             self._set("UCI_Variant", variant)
         for name, value in self.settings.items():
             if name.lower() not in options:
@@ -291,7 +291,7 @@ class Uci(Protocol):
         word = "".join(line.split()[1:2])
         try:
             action = parse_uci(position, word)
-        except ValueError as error:
+        except Exception as error:  # of the rules, which may not expect such a word
             raise _illegal(word) from error
         self.tell(position, action)
         return action
