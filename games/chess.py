@@ -1,8 +1,8 @@
 """Chess with all of its rules, on the squares and with the numbers of actions that AlphaZero used."""
 
 import re
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -102,6 +102,11 @@ class Chess(CompiledGame, version=1):
     square on the king's way is attacked. A pawn that has just moved two squares may be captured as if it had moved one.
     The game is drawn when a position occurs for the third time, after 50 moves of each player without a capture or a
     move of a pawn, and when too few pieces are left for a mate."""
+
+    waived_laws: ClassVar[Mapping[str, str]] = {
+        "games_end": "50 moves without progress end every game, but it may take thousands of plies; self-play stops at "
+        "512 and does not train on the result"
+    }
 
     State = np.dtype(
         [

@@ -16,8 +16,8 @@ from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import PlayedGame
 
 MAX_PASSES: Final = 300  # moves that are compared, at most
-MIN_PASSES: Final = 10  # moves of each player, at least, for a conclusion
-MIN_LEANING: Final = 0.5  # least share of a plane's growth by the moves of the player whose pieces it shows
+MIN_PASSES: Final = 10  # moves of each player, and at which a plane changes, at least, for a conclusion
+MIN_LEANING: Final = 0.5  # least share of a plane's changes that are growth by one player or decrease by the other
 MIN_RIGHT: Final = 0.15  # least share of the passes at which two planes change places
 MIN_TIMES: Final = 4  # so many times more passes at which they do so than passes at which they clearly stay
 MIN_WRONG: Final = 0.05  # least share of the passes, or of the other moves, at which they do what they should not
@@ -46,7 +46,8 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
     In such an observation one plane grows when player 0 moves and another one when player 1 moves, and each is much
     nearer to itself than to the other one, also turned around, when the turn passes. Planes of own and opponent's
     pieces change places then. An observation that says who is to move is not suspected, nor are pieces that both share,
-    nor is a plane that is nearer to what another one was before than to itself, such as a number of points.
+    nor is a plane that is nearer to what another one was before than to itself, such as a number of points, nor one
+    that rises and falls at the moves of both, or hardly ever, such as a counter of moves without progress.
     """
     passes = turn_passes(played)
     movers = np.array([each.game.positions[each.ply].to_play for each in passes])
@@ -55,8 +56,11 @@ def absolute_view(played: Sequence[PlayedGame]) -> str:
     before, after = stacked(passes)
     if shows_player(np.concatenate([before, after]), np.concatenate([movers, 1 - movers])):
         return ""
-    growth = np.array([(after - before)[movers == player].sum(axis=(2, 3)).mean(axis=0) for player in (0, 1)])
-    leaning = (growth[0] - growth[1]) / np.maximum(np.abs(growth).sum(axis=0), 1e-9)
+    change = (after - before).sum(axis=(2, 3))
+    growth = np.array([change[movers == player].mean(axis=0) for player in (0, 1)])
+    extent = np.array([np.abs(change[movers == player]).mean(axis=0) for player in (0, 1)]).sum(axis=0)
+    leaning = (growth[0] - growth[1]) / np.maximum(extent, 1e-9)
+    leaning[np.count_nonzero(change, axis=0) < MIN_PASSES] = 0
     stays = [turned_distance(after[:, plane], before[:, plane]) for plane in range(before.shape[1])]
     own = np.array([stays[i] <= nearest(after[:, [i]], np.delete(before, i, axis=1)) for i in range(len(stays))])
     planes_of_0 = np.flatnonzero(own & (leaning >= MIN_LEANING))
