@@ -31,6 +31,8 @@ AHEAD, RIGHT, LEFT = 0, 2, 6
 PAWN_DIRECTIONS = (7, 0, 1)
 FIRST_JUMP, FIRST_PROMOTION, PLANES = 56, 64, 73
 PROMOTED = (KNIGHT, BISHOP, ROOK)
+QUEENING = tuple(7 * direction for direction in PAWN_DIRECTIONS)
+SIDEWAYS = (*range(7 * RIGHT, 7 * RIGHT + 7), *range(7 * LEFT, 7 * LEFT + 7))
 STEPS = (
     *((distance * up, distance * right) for up, right in DIRECTIONS for distance in range(1, 8)),
     *JUMPS,
@@ -61,6 +63,18 @@ def _targets() -> Record:
     return targets
 
 
+def _action_names(player: int) -> tuple[str, ...]:
+    """Return the names of all actions of a player, apart from promotions to a queen and castling."""
+    found = []
+    for action in range(PLANES * 64):
+        plane, source = divmod(action, 64)
+        target = TARGETS[plane, source]
+        promoted = LETTERS[PROMOTED[(plane - FIRST_PROMOTION) // 3]].lower() if plane >= FIRST_PROMOTION else ""
+        squares = NAMES[player][source] + NAMES[player][target]
+        found.append(str(action) if target < 0 else squares + promoted)  # beyond the board
+    return tuple(found)
+
+
 def _attacks() -> Record:
     """Return whether a piece of the opponent attacks the square that lies a plane's way before it, `[piece, plane]`."""
     attacks = np.zeros((KING + 1, FIRST_PROMOTION), np.bool_)
@@ -88,6 +102,7 @@ FEN = re.compile(
 
 TARGETS = _targets()
 ATTACKS = _attacks()
+ACTION_NAMES = (_action_names(0), _action_names(1))
 
 
 class Chess(CompiledGame, version=1):
@@ -151,11 +166,11 @@ class Chess(CompiledGame, version=1):
         board = s["board"][:]
         source, target = action % 64, int(TARGETS[action // 64, action % 64])
         is_pawn = board[source] == PAWN
-        is_final = is_pawn or board[target] < 0 or s["en_passant"] >= 0
+        ends_run = is_pawn or board[target] < 0 or s["en_passant"] >= 0
         s["clock"] = 0 if is_pawn or board[target] < 0 else s["clock"] + 1
-        is_final |= lose_rights(s, source, target)
+        ends_run |= lose_rights(s, source, target)
         carry_out(board, s["en_passant"], action)
-        if is_final:
+        if ends_run:
             s["moves"][: s["run"]] = 0
             s["run"] = 0
         else:
@@ -206,22 +221,18 @@ class Chess(CompiledGame, version=1):
 
     def action_name(self, action: int) -> str:
         """Return the name of an action for UCI programs; in Chess960 castling is named by the rook's square."""
-        plane, source = divmod(action, 64)
-        target, piece = int(TARGETS[plane, source]), self.record["board"][source]
-        if target < 0:
-            return str(action)
-        names, promoted = NAMES[self.to_play], ""
+        name, source = ACTION_NAMES[self.to_play][action], action % 64
+        if source // 8 == 6 and action // 64 in QUEENING and self.record["board"][source] == PAWN:
+            return name + "q"
         if not self.chess960 and self._is_castling(action):
-            target = 6 if target > source else 2
-        if piece == PAWN and target >= 56:
-            promoted = LETTERS[PROMOTED[(plane - FIRST_PROMOTION) // 3] if plane >= FIRST_PROMOTION else QUEEN].lower()
-        return names[source] + names[target] + promoted
+            return name[:2] + ("g" if name[2] == "h" else "c") + name[3]
+        return name
 
     def san(self, action: int) -> str:
         """Return the name of a legal action in the short algebraic notation of people, such as Nf3, exd5 or O-O."""
         source, target = action % 64, int(TARGETS[action // 64, action % 64])
         board = self.record["board"]
-        piece, name = board[source], NAMES[self.to_play][source]
+        piece, name = int(board[source]), NAMES[self.to_play][source]
         to = NAMES[self.to_play][target]
         captures = "x" if board[target] < 0 or (piece == PAWN and target == self.record["en_passant"]) else ""
         if self._is_castling(action):
@@ -257,11 +268,16 @@ class Chess(CompiledGame, version=1):
 
     def parse_action(self, text: str) -> int:
         """Return the legal action that `text` names: e2e4 as UCI programs write it, or Nf3 as people do."""
-        found = SAN.fullmatch(text.strip())
-        meant = [action for action in self.legal_actions() if self._fits(action, found)] if found else []
+        word = text.strip()
+        legal = self.legal_actions()
+        for action in legal:
+            if self.action_name(action) == word:
+                return action
+        found = SAN.fullmatch(word)
+        meant = [action for action in legal if self._fits(action, found)] if found else []
         if len(meant) > 1:
-            raise ValueError(f"expected one of {' '.join(map(self.san, meant))}, got {shown(text.strip())}")
-        return meant[0] if meant else super().parse_action(text)
+            raise ValueError(f"expected one of {' '.join(map(self.san, meant))}, got {shown(word)}")
+        return meant[0] if meant else super().parse_action(word)
 
     def _fits(self, action: int, found: re.Match[str]) -> bool:
         """Return whether a legal action is meant by a match of SAN."""
@@ -279,11 +295,12 @@ class Chess(CompiledGame, version=1):
 
     def _is_castling(self, action: int) -> bool:
         """Return whether an action is the king's move onto a rook with which it might castle."""
-        source, target = action % 64, TARGETS[action // 64, action % 64]
-        board = self.record["board"]
-        if board[source] != KING or source >= 8 or target // 8 != 0 or board[target] != ROOK:
+        source = action % 64
+        if source >= 8 or action // 64 not in SIDEWAYS or (source != 4 and not self.chess960):
             return False
-        return self.chess960 or (source == 4 and target in (0, 7))
+        board, target = self.record["board"], int(TARGETS[action // 64, source])
+        is_corner = target in (0, 7) or self.chess960
+        return bool(target >= 0 and is_corner and board[source] == KING and board[target] == ROOK)
 
     def is_check(self) -> bool:
         """Return whether the player to move is in check."""
@@ -329,13 +346,13 @@ class Chess(CompiledGame, version=1):
 
     def from_text(self, text: str) -> Self:
         """Return the position of names of moves, or of FEN, after which "moves" and their names may follow."""
-        before, _, moves = text.partition(" moves ")
+        before, _, moves = " ".join(text.split()).partition(" moves ")
         position = self
         if "/" in before:
             found = FEN.search(before)
             if not found:
                 expected = "expected FEN such as 4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"
-                raise ValueError(f"{expected}, got {shown(before.strip())}")
+                raise ValueError(f"{expected}, got {shown(before)}")
             position = self._from_fen(found)
         else:
             moves = text

@@ -1,0 +1,527 @@
+"""Chess: published numbers of move sequences, known positions, and games compared with python-chess move by move.
+
+python -m tests.games.test_chess 10000      # so many random games
+"""
+
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from plyzero.games.chess import Chess
+from plyzero.kits.engines.pgn_games import parse_spelling, pgn_games
+from plyzero.rules.catalog import load_game
+from plyzero.rules.game import Game, Outcome
+from tests.helpers import toys
+from tests.helpers.toys import legal
+
+START = Chess()
+KIWIPETE = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
+
+
+def at(fen: str, moves: str = "", *, chess960: bool = False) -> Chess:
+    """Return the position of FEN after moves."""
+    return toys.after(Chess(chess960=chess960).from_text(fen), moves)
+
+
+def perft(position: Game, depth: int) -> int:
+    actions = position.legal_actions()
+    return len(actions) if depth == 1 else sum(perft(position.play_unchecked(each), depth - 1) for each in actions)
+
+
+# --- known numbers of sequences of moves (public perft tables) ---
+
+PERFT = {
+    START.fen(): [20, 400, 8_902, 197_281],
+    KIWIPETE: [48, 2_039, 97_862, 4_085_603],
+    "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1": [14, 191, 2_812, 43_238],
+    "r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 0 1": [6, 264, 9_467, 422_333],
+    "rnbq1k1r/pp1Pbppp/2p5/8/2B5/8/PPP1NnPP/RNBQK2R w KQ - 1 8": [44, 1_486, 62_379, 2_103_487],
+    "r4rk1/1pp1qppp/p1np1n2/2b1p1B1/2B1P1b1/P1NP1N2/1PP1QPPP/R4RK1 w - - 0 10": [46, 2_079, 89_890, 3_894_594],
+}
+
+
+@pytest.mark.parametrize("fen", PERFT)
+def test_a_position_has_the_known_numbers_of_move_sequences(fen: str):
+    assert [perft(at(fen), depth) for depth in (1, 2, 3)] == PERFT[fen][:3]
+
+
+def test_the_initial_position_has_197281_sequences_of_four_moves():
+    assert perft(START, 4) == 197_281
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fen", [*PERFT][1:])
+def test_a_position_has_the_known_number_of_sequences_of_four_moves(fen: str):
+    assert perft(at(fen), 4) == PERFT[fen][3]
+
+
+@pytest.mark.slow
+def test_the_initial_position_has_4865609_sequences_of_five_moves():
+    assert perft(START, 5) == 4_865_609
+
+
+# --- python-chess ---
+
+
+def compare_random_games(count: int, seed: int, *, chess960: bool = False) -> Counter:
+    """Play random games in both, compare all positions, and return how often each rule ended one.
+
+    In every other game the players like to move back what they have moved, so that positions repeat.
+    """
+    chess = pytest.importorskip("chess")
+    start, ends = Chess(chess960=chess960), Counter()
+    for number in range(count):
+        rng = np.random.default_rng([seed, number])
+        board = chess.Board()
+        position = start
+        if chess960:
+            board = chess.Board.from_chess960_pos(int(rng.integers(960)))
+            position = start.from_text(board.fen())
+        returns = 0.45 * (number % 2)
+        while not (end := ended_by(board)):
+            assert position.outcome() is None, str(position)
+            assert position.fen() == board.fen()
+            actions = {position.action_name(action): action for action in position.legal_actions()}
+            moves = {board.uci(move): move for move in board.legal_moves}
+            assert sorted(actions) == sorted(moves), str(position)
+            name = str(rng.choice([*moves]))
+            back = board.move_stack[-2].uci() if len(board.move_stack) > 1 else ""
+            if back[2:4] + back[:2] in moves and rng.random() < returns:
+                name = back[2:4] + back[:2]
+            if rng.random() < 0.1:
+                san = board.san(moves[name])
+                assert (position.san(actions[name]), position.parse_action(san)) == (san, actions[name])
+            position = position.play_unchecked(actions[name])
+            board.push(moves[name])
+        assert position.fen() == board.fen()
+        assert position.outcome() == Outcome(1 - position.to_play if end == "mate" else None), (end, str(position))
+        ends[end] += 1
+    return ends
+
+
+def ended_by(board) -> str:
+    if board.is_checkmate():
+        return "mate"
+    if board.is_stalemate():
+        return "stalemate"
+    if board.is_insufficient_material():
+        return "material"
+    if board.halfmove_clock >= 100:
+        return "50 moves"
+    return "repetition" if board.is_repetition(3) else ""
+
+
+def test_random_games_are_those_of_python_chess():
+    assert compare_random_games(12, seed=0).total() == 12
+
+
+@pytest.mark.slow
+def test_many_random_games_are_those_of_python_chess():
+    assert compare_random_games(200, seed=1).keys() == {"mate", "stalemate", "material", "50 moves", "repetition"}
+
+
+@pytest.mark.parametrize("count", [12, pytest.param(200, marks=pytest.mark.slow)])
+def test_random_games_of_chess960_are_those_of_python_chess(count: int):
+    assert compare_random_games(count, seed=2, chess960=True).total() == count
+
+
+# --- moves ---
+
+
+@pytest.mark.parametrize(
+    ("fen", "has", "has_not"),
+    [
+        ("8/8/8/K2pP2q/8/8/8/7k w - d6 0 1", "e5e6", "e5d6"),  # both pawns would leave the king's rank
+        ("4r2k/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "e5e6", "e5d6"),
+        ("7k/8/8/3pP3/4K3/8/8/8 w - d6 0 1", "e5d6 e4d5", "e5e6"),  # it captures the pawn that gives check
+        ("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1", "e1g1 e1c1", ""),
+        ("4k3/8/8/8/8/4r3/8/R3K2R w KQ - 0 1", "", "e1g1 e1c1"),  # out of check
+        ("4k3/8/8/8/8/5r2/8/R3K2R w KQ - 0 1", "e1c1", "e1g1"),  # through check
+        ("4k3/8/8/8/8/6r1/8/R3K2R w KQ - 0 1", "e1c1", "e1g1"),  # into check
+        ("4k3/8/8/8/8/1r6/8/R3K2R w KQ - 0 1", "e1c1 e1g1", ""),  # only the rook passes an attacked square
+        ("4k3/8/8/8/8/8/8/RN2K1NR w KQ - 0 1", "", "e1g1 e1c1"),
+        ("4k3/8/8/8/8/8/8/R3K2R w K - 0 1", "e1g1", "e1c1"),
+        ("3rk3/8/8/8/8/8/3R4/3K4 w - - 0 1", "d2d8 d2d3", "d2e2"),  # a pinned piece stays on its line
+        ("3k4/8/8/8/7q/8/6P1/4K2R w K - 0 1", "e1f1", "g2g4 h1g1 e1g1"),
+        ("4k3/8/8/8/1b2r3/8/8/2N1K3 w - - 0 1", "e1f2", "c1e2"),  # after a double check only the king can move
+        ("1n5k/P7/8/8/8/8/8/7K w - - 0 1", "a7a8q a7a8r a7a8b a7a8n a7b8q a7b8n", "a7a8 a7a8k"),
+    ],
+)
+def test_moves_are_legal_or_not(fen: str, has: str, has_not: str):
+    names = legal(at(fen))
+    assert names.issuperset(has.split())
+    assert not names.intersection(has_not.split())
+
+
+def test_a_pawn_is_captured_en_passant_only_at_once():
+    position = at("4k3/3p4/8/4P3/8/8/8/4K3 b - - 0 1", "d7d5")
+    assert position.fen().split()[3] == "d6"
+    assert toys.after(position, "e5d6").fen().startswith("4k3/8/3P4/8/8")
+    assert "e5d6" not in legal(toys.after(position, "e1e2 e8e7"))
+
+
+@pytest.mark.parametrize(
+    ("fen", "move"),
+    [
+        ("4k3/3p4/8/8/8/8/8/4K3 b - - 0 1", "d7d5"),  # there is no pawn to capture it
+        ("7k/3p4/8/K3P2q/8/8/8/8 b - - 0 1", "d7d5"),
+    ],
+)
+def test_en_passant_is_noted_only_where_it_is_legal(fen: str, move: str):
+    assert at(fen, move).fen().split()[3] == "-"
+    assert at(at(fen, move).fen().replace(" - - ", " - d6 ")).fen() == at(fen, move).fen()
+
+
+@pytest.mark.parametrize(
+    ("moves", "rights"),
+    [
+        ("e1e2", "kq"),
+        ("a1b1", "Kkq"),
+        ("h1g1", "Qkq"),
+        ("a1a8", "Kk"),  # the rook that moves, and the one that it captures
+        ("h1h8", "Qq"),
+        ("e1g1", "kq"),
+        ("a1b1 a8b8 b1a1 b8a8", "Kk"),  # rights do not come back
+        ("e1d1 e8d8 d1e1 d8e8", "-"),
+    ],
+)
+def test_rights_to_castle_are_lost(moves: str, rights: str):
+    assert at("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1", moves).fen().split()[2] == rights
+
+
+@pytest.mark.parametrize(
+    ("fen", "move", "after"),
+    [
+        ("4k3/8/8/8/8/8/8/1RK3R1 w KQ - 0 1", "c1b1", "4k3/8/8/8/8/8/8/2KR2R1"),
+        ("4k3/8/8/8/8/8/8/1RK3R1 w KQ - 0 1", "c1g1", "4k3/8/8/8/8/8/8/1R3RK1"),
+        ("4k3/8/8/8/8/8/8/5KR1 w K - 0 1", "f1g1", "4k3/8/8/8/8/8/8/5RK1"),  # they change places
+        ("rk6/8/8/8/8/8/8/4K3 b q - 0 1", "b8a8", "2kr4/8/8/8/8/8/8/4K3"),
+    ],
+)
+def test_castling_of_chess960_is_the_kings_move_onto_its_rook(fen: str, move: str, after: str):
+    assert at(fen, move, chess960=True).fen().split()[0] == after
+
+
+@pytest.mark.parametrize(
+    ("fen", "move"),
+    [
+        ("4k3/8/8/8/8/8/8/rRK5 w Q - 0 1", "c1b1"),  # the rook was between the king and the rook on a1
+        ("4k3/8/8/8/8/8/8/1RK2BR1 w KQ - 0 1", "c1g1"),
+        ("4k3/8/8/8/8/8/8/RN2K3 w Q - 0 1", "e1a1"),  # the rook cannot pass b1
+    ],
+)
+def test_castling_of_chess960_may_be_illegal(fen: str, move: str):
+    assert move not in legal(at(fen, chess960=True))
+
+
+def test_a_rook_that_is_not_the_outermost_is_named_by_its_file():
+    position = at("4k3/8/8/8/8/8/8/1RKR2R1 w BD - 0 1", chess960=True)
+    assert position.fen().split()[2] == "DQ"
+    assert at(position.fen(), chess960=True).key() == position.key()
+
+
+# --- ends ---
+
+
+def test_the_shortest_game_is_won_by_black():
+    assert toys.after(START, "f2f3 e7e5 g2g4 d8h4").outcome() == Outcome(1)
+
+
+@pytest.mark.parametrize(
+    ("fen", "move", "outcome"),
+    [
+        ("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "", Outcome(None)),  # stalemate
+        ("6rk/6pp/8/6N1/8/8/8/K7 w - - 0 1", "g5f7", Outcome(0)),  # mate by a knight
+        ("5bnr/4P1pk/6pp/8/8/8/8/K7 w - - 0 1", "e7f8n", Outcome(0)),
+        ("5bnr/4P1pk/6pp/8/8/8/8/K7 w - - 0 1", "e7f8q", None),
+        ("8/8/8/8/8/6k1/4p3/7K b - - 0 1", "e2e1r", Outcome(1)),
+        ("8/8/8/8/8/6k1/4p3/7K b - - 0 1", "e2e1b", Outcome(None)),  # too little is left
+        ("k7/8/1K6/8/8/8/8/7R w - - 98 80", "h1h2", None),
+        ("k7/8/1K6/8/8/8/8/7R w - - 99 80", "h1h2", Outcome(None)),
+        ("k7/8/1K6/8/8/8/8/7R w - - 99 80", "h1h8", Outcome(0)),  # mate goes before 50 moves
+        ("k7/8/1K6/8/8/8/P7/7R w - - 99 80", "a2a3", None),
+    ],
+)
+def test_a_game_ends_or_goes_on(fen: str, move: str, outcome: Outcome | None):
+    assert at(fen, move).outcome() == outcome
+
+
+@pytest.mark.parametrize(
+    ("pieces", "is_dead"),
+    [
+        ("", True),
+        ("B", True),
+        ("n", True),
+        ("BB", False),
+        ("NN", False),
+        ("Bn", False),
+        ("P", False),
+        ("r", False),
+        ("q", False),
+    ],
+)
+def test_a_game_ends_where_nobody_can_mate(pieces: str, is_dead: bool):
+    rank = "".join(pieces).ljust(2, "1")
+    assert (at(f"7k/8/8/{rank}6/8/8/8/7K w - - 0 1").outcome() == Outcome(None)) is is_dead
+
+
+@pytest.mark.parametrize(("bishops", "is_dead"), [("B1b5", True), ("Bb6", False), ("B1B1b3", True)])
+def test_bishops_on_squares_of_one_colour_cannot_mate(bishops: str, is_dead: bool):
+    assert (at(f"7k/8/8/{bishops}/8/8/8/7K w - - 0 1").outcome() is not None) is is_dead
+
+
+TO_AND_FRO = "g1f3 g8f6 f3g1 f6g8"
+
+
+def test_the_third_occurrence_of_a_position_is_a_draw():
+    twice = toys.after(START, f"{TO_AND_FRO} g1f3 g8f6 f3g1")
+    assert twice.outcome() is None
+    assert toys.after(twice, "f6g8").outcome() == Outcome(None)
+    assert toys.after(twice, "h8g8").outcome() is None
+
+
+def test_a_position_occurs_again_only_with_the_same_rights():
+    rooks = "h1g1 h8g8 g1h1 g8h8"
+    twice = at("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1", f"{rooks} {rooks}")
+    assert twice.outcome() is None  # at first the kings could castle with these rooks
+    assert toys.after(twice, "h1g1").outcome() is None
+    assert toys.after(twice, "h1g1 h8g8").outcome() == Outcome(None)  # now without them for the third time
+    assert at("r3k2r/8/8/8/8/8/8/R3K2R w Qq - 0 1", f"{rooks} {rooks}").outcome() == Outcome(None)
+
+
+def test_a_position_occurs_again_only_with_the_same_en_passant():
+    kings = "e1e2 e8e7 e2e1 e7e8"
+    twice = at("4k3/3p4/8/4P3/8/8/8/4K3 b - - 0 1", f"d7d5 {kings} {kings}")
+    assert twice.outcome() is None
+    assert toys.after(twice, "e1e2").outcome() == Outcome(None)
+
+
+def test_en_passant_that_is_illegal_makes_no_difference_to_a_position():
+    kings = "a5a4 h8h7 a4a5 h7h8"
+    assert at("7k/3p4/8/K3P2q/8/8/8/8 b - - 0 1", f"d7d5 {kings} {kings}").outcome() == Outcome(None)
+
+
+# --- what the network sees ---
+
+
+def planes_of(position: Chess) -> dict[str, np.ndarray]:
+    planes = np.asarray(position.observe(), int)
+    names = [f"{letter}{age}" for age in range(4) for letter in "PNBRQKpnbrqk="]
+    names += [
+        "own rooks",
+        "other rooks",
+        "en passant",
+        *(f">={tens}0" for tens in range(1, 10)),
+        "+1",
+        "+2",
+        "+4",
+        "+8",
+    ]
+    return dict(zip(names, planes, strict=True))
+
+
+def squares(plane: np.ndarray) -> str:
+    return " ".join(f"{'abcdefgh'[column]}{row + 1}" for row, column in np.argwhere(plane).tolist())
+
+
+def test_the_player_to_move_sees_the_board_from_their_own_side():
+    white = planes_of(START)
+    black = planes_of(toys.after(START, "e2e4"))
+    assert (squares(white["K0"]), squares(white["k0"])) == ("e1", "e8")
+    assert (squares(black["K0"]), squares(black["k0"])) == ("e1", "e8")  # mirrored, not rotated
+    assert squares(black["p0"] - white["p0"]) == "e5 e7"
+    assert (squares(white["own rooks"]), squares(black["other rooks"])) == ("a1 h1", "a8 h8")
+
+
+def test_an_action_is_a_kind_of_move_of_a_square_as_the_player_sees_it():
+    shape = (73, 8, 8)
+    white = np.unravel_index(START.parse_action("e2e4"), shape)
+    assert white == np.unravel_index(toys.after(START, "e2e4").parse_action("e7e5"), shape) == (1, 1, 4)
+    assert np.unravel_index(START.parse_action("b1c3"), shape) == (56, 0, 1)
+    promotion = at("1n5k/P7/8/8/8/8/8/7K w - - 0 1")
+    assert np.unravel_index(promotion.parse_action("a7b8q"), shape) == (7, 6, 0)
+    assert np.unravel_index(promotion.parse_action("a7b8n"), shape) == (66, 6, 0)
+
+
+def test_earlier_positions_are_seen_as_long_as_they_can_come_again():
+    planes = planes_of(toys.after(START, "g1f3 g8f6"))
+    assert [squares(planes[f"N{age}"]) for age in range(4)] == ["b1 f3", "b1 f3", "b1 g1", ""]
+    assert [squares(planes[f"n{age}"]) for age in range(4)] == ["f6 b8", "b8 g8", "b8 g8", ""]
+    assert not planes_of(toys.after(START, "g1f3 g8f6 e2e4"))["P1"].any()
+
+
+def test_positions_that_have_occurred_before_are_marked():
+    planes = planes_of(toys.after(START, f"{TO_AND_FRO} g1f3"))
+    assert [planes[f"={age}"].all() for age in range(4)] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("clock", [0, 9, 10, 37, 99])
+def test_the_plies_without_progress_are_tens_and_the_rest_in_binary(clock: int):
+    planes = planes_of(at(f"k7/8/1K6/8/8/8/8/7R w - - {clock} 80"))
+    tens = sum(int(planes[f">={tens}0"].all()) for tens in range(1, 10))
+    assert 10 * tens + sum(value * int(planes[f"+{value}"].all()) for value in (1, 2, 4, 8)) == clock
+
+
+def test_en_passant_is_seen():
+    assert squares(planes_of(at("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1"))["en passant"]) == "d6"
+
+
+# --- texts ---
+
+
+@pytest.mark.parametrize(
+    ("fen", "san", "name"),
+    [
+        (START.fen(), "Nf3", "g1f3"),
+        (START.fen(), "e4", "e2e4"),
+        (START.fen(), "e2-e4", "e2e4"),
+        ("4k3/8/8/3p4/4P3/8/8/4K3 w - - 0 1", "exd5", "e4d5"),
+        ("4k3/8/8/3p4/4P3/8/8/4K3 w - - 0 1", "ed5", "e4d5"),
+        ("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "exd6", "e5d6"),
+        ("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1", "O-O", "e1g1"),
+        ("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1", "0-0-0", "e1c1"),
+        ("7k/4P3/8/8/8/8/8/4K3 w - - 0 1", "e8=Q+", "e7e8q"),
+        ("7k/4P3/8/8/8/8/8/4K3 w - - 0 1", "e8N", "e7e8n"),
+        ("6k1/8/8/8/8/8/3K4/R6R w - - 0 1", "Rae1", "a1e1"),  # pieces of the same kind are told apart by the file
+        ("6k1/R7/8/8/8/8/8/R2K4 w - - 0 1", "R1a4", "a1a4"),
+        ("2Q1Q3/7k/8/8/2Q5/8/8/3K4 w - - 0 1", "Qc8e6", "c8e6"),
+        ("k7/8/1K6/8/8/8/8/7R w - - 0 1", "Rh8#", "h1h8"),
+        ("4k3/8/8/8/8/2p5/1B6/4K3 w - - 0 1", "Bxc3", "b2c3"),
+    ],
+)
+def test_moves_are_read_as_people_write_them(fen: str, san: str, name: str):
+    position = at(fen)
+    assert position.action_name(position.parse_action(san)) == name
+    assert parse_spelling(position, san) == position.parse_action(san)
+    assert position.parse_action(position.san(position.parse_action(san))) == position.parse_action(name)
+
+
+def test_a_bishop_and_a_pawn_of_file_b_are_told_apart_by_case():
+    position = at("4k3/8/8/8/8/2p5/1P1B4/4K3 w - - 0 1")
+    assert [position.action_name(position.parse_action(text)) for text in ("Bxc3", "bxc3")] == ["d2c3", "b2c3"]
+    assert [parse_spelling(position, text) for text in ("Bxc3", "bxc3")] == list(
+        map(position.parse_action, ("d2c3", "b2c3"))
+    )
+
+
+def test_a_move_that_may_be_two_is_refused_with_both():
+    with pytest.raises(ValueError, match=r"^expected one of Rae1 Rhe1, got 'Re1'$"):
+        at("6k1/8/8/8/8/8/3K4/R6R w - - 0 1").parse_action("Re1")
+
+
+def test_a_move_that_is_not_legal_is_refused_with_those_that_are():
+    with pytest.raises(ValueError, match=r"^expected one of h1h2 h1g1 h1g2, got 'Nf3'$"):
+        at("7k/7p/8/8/8/8/8/7K w - - 0 1").parse_action("Nf3")
+
+
+@pytest.mark.parametrize("fen", [*PERFT, "4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 12", "4k3/8/8/8/8/8/8/4K2R b K - 99 9999"])
+def test_fen_is_read_as_it_is_written(fen: str):
+    assert at(fen).fen() == fen
+
+
+@pytest.mark.parametrize(
+    ("fen", "sentence"),
+    [
+        ("8/8/8/8/8/8/8/4K3 w - - 0 1", "expected one king of Black, got 0"),
+        ("4k3/8/8/8/8/8/8/K3K3 w - - 0 1", "expected one king of White, got 2"),
+        ("4k3/8/8/8/8/8/8/K3P3 w - - 0 1", "expected no pawn on the first and the last rank, got '4k3/8/8/.*'"),
+        ("p3k3/8/8/8/8/8/8/K7 w - - 0 1", "expected no pawn on the first and the last rank, got 'p3k3/8/8/.*'"),
+        ("4k3/8/8/8/8/8/8/K3R3 w - - 0 1", "expected a player who is not in check after their own move, got one .*"),
+        ("4k3/8/8/8/8/8/K7 w - - 0 1", "expected FEN of 8 ranks with 8 squares, got '4k3/8/8/8/8/8/K7'"),
+        ("4k3/8/8/8/8/8/8/K8 w - - 0 1", "expected FEN of 8 ranks with 8 squares, got .*"),
+        ("4k3/8/8/8/8/8/8/K3X3 w - - 0 1", "expected FEN such as 4k3/8/8/8/8/8/4P3/4K3 w - - 0 1, got .*"),
+        ("4k3/8/8/8/8/8/8/K7", "expected FEN such as .*"),
+        ("4k3/8/8/8/8/8/8/4K3 w K - 0 1", "expected rights to castle for a king and rooks on their first .*, got 'K'"),
+        ("4k3/8/8/8/8/8/8/3K3R w K - 0 1", "expected rights to castle for a king and rooks on their first .*, got 'K'"),
+        ("r3k3/8/8/8/8/8/8/4K3 w kq - 0 1", "expected rights to castle for a king and rooks on .*, got 'k'"),
+        ("4k3/8/8/8/8/8/8/4K3 w - d6 0 1", "expected an en passant square behind a pawn that has moved .*, got d6"),
+        ("4k3/8/8/8/3pP3/8/8/4K3 w - e3 0 1", "expected an en passant square behind a pawn that has moved .*, got e3"),
+        ("4k3/8/8/8/8/8/4P3/4K3 w - - 0 1 moves e2e5", "move 1: expected one of .*, got 'e2e5'"),
+    ],
+)
+def test_wrong_fen_is_refused_in_a_sentence(fen: str, sentence: str):
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        START.from_text(fen)
+
+
+def test_the_king_of_chess960_may_begin_elsewhere():
+    fen = "4k3/8/8/8/8/8/8/3K3R w K - 0 1"
+    assert at(fen, chess960=True).fen() == fen
+
+
+@pytest.mark.parametrize("moves", ["", "e2e4 e7e5 g1f3", f"e2e4 e7e5 {TO_AND_FRO} f1b5", "d2d4 g8f6 d4d5 e7e5"])
+def test_the_text_of_a_position_holds_what_can_come_again(moves: str):
+    position = toys.after(START, moves)
+    assert START.from_text(str(position)).key() == position.key()
+
+
+def test_a_start_may_be_moves_as_people_write_them():
+    position = START.from_text("1. e4 e5 2. Nf3 Nc6 3. Bb5")
+    assert position.fen().startswith("r1bqkbnr/pppp1ppp/2n5/1B2p3/4P3/5N2/")
+
+
+PGN = """[Event "A test"]
+[White "Ann"]
+[Black "Bo"]
+[Result "1-0"]
+
+1. e4 e5 2. Bc4 {the bishop} Nc6 3. Qh5 Nf6?? (3... g6 4. Qf3) 4. Qxf7# 1-0
+
+[Event "Another"]
+[White "Bo"]
+[Black "Ann"]
+[FEN "r3k2r/1P6/8/3pP3/8/8/8/R3K2R w KQkq d6 0 20"]
+[Result "1/2-1/2"]
+
+20. exd6 O-O 21. b8=Q Rxa1+ 22. Ke2 Rxh1 1/2-1/2
+"""
+
+
+def test_pgn_of_people_is_read():
+    game = load_game("chess")
+    first, second = (each.fields() for each in pgn_games([line.encode() for line in PGN.splitlines(True)], game=game))
+    assert first["moves"] == ["e2e4", "e7e5", "f1c4", "b8c6", "d1h5", "g8f6", "h5f7"]
+    assert (first["winner"], first["end"]) == ("first", "rule")
+    assert second["moves"] == ["e5d6", "e8g8", "b7b8q", "a8a1", "e1e2", "a1h1"]
+    assert (second["winner"], second["end"]) == ("draw", "adjudicated")
+
+
+@pytest.mark.parametrize(
+    ("fen", "name", "sentence"),
+    [
+        (START.fen(), "e4e5", "No piece of yours is on e4."),
+        (START.fen(), "e7e5", "No piece of yours is on e7."),
+        (START.fen(), "d1d2", "A piece of your own is on d2."),
+        (START.fen(), "e2e5", "e2 to e5 is no move of a pawn."),
+        (START.fen(), "g1g3", "g1 to g3 is no move of a knight."),
+        ("3rk3/8/8/8/8/8/3R4/3K4 w - - 0 1", "d2e2", "The king would be in check."),
+        ("4r1k1/8/8/8/8/8/P7/4K3 w - - 0 1", "a2a3", "The king is in check, and stays so."),
+        ("4k3/8/8/8/8/8/8/4K2R w - - 0 1", "e1g1", "The king or this rook has moved, so they cannot castle."),
+        ("4r1k1/8/8/8/8/8/8/4K2R w K - 0 1", "e1g1", "The king is in check, so it cannot castle."),
+        ("5rk1/8/8/8/8/8/8/4K2R w K - 0 1", "e1g1", "The king cannot castle: a piece is in the way, or .*"),
+    ],
+)
+def test_a_click_that_is_no_legal_move_is_explained(fen: str, name: str, sentence: str):
+    position = at(fen)
+    meant = [action for action in range(position.num_actions) if position.action_name(action) == name]
+    assert meant
+    for action in meant:
+        assert position.why_illegal(action) == sentence or sentence.endswith(".*")
+        assert position.why_illegal(action).startswith(sentence.removesuffix(".*"))
+
+
+def test_check_is_shown_beside_the_player():
+    assert at("4r1k1/8/8/8/8/8/8/4K2R w K - 0 1").scoreboard() == ("in check", "")
+    assert toys.after(START, "e2e4 f7f6 d1h5").scoreboard() == ("", "in check")
+    assert START.scoreboard() == ("", "")
+
+
+def test_the_board_has_figures_for_both():
+    lines = str(START).splitlines()
+    assert (lines[0], lines[7]) == (" 8 ♜ ♞ ♝ ♛ ♚ ♝ ♞ ♜", " 1 ♖ ♘ ♗ ♕ ♔ ♗ ♘ ♖")
+
+
+if __name__ == "__main__":
+    print(compare_random_games(int(sys.argv[1]), seed=3))
