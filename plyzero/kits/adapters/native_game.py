@@ -8,6 +8,7 @@ the arrays.
 from __future__ import annotations
 
 import atexit
+import copy
 import ctypes
 import faulthandler
 import functools
@@ -30,7 +31,16 @@ from numba import types
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError, plain
-from plyzero.rules.compiled_game import RULE_NAMES, SIGNATURES, ForeignGame, Rules, kernel, no_chances, no_score
+from plyzero.rules.compiled_game import (
+    COMPILED_RULES,
+    RULE_NAMES,
+    SIGNATURES,
+    ForeignGame,
+    Rules,
+    kernel,
+    no_chances,
+    no_score,
+)
 from plyzero.rules.machine_code import Function, digest_of, keep_rule
 
 Library = Any
@@ -68,6 +78,8 @@ class NativeGame(ForeignGame):
     def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
         if own := [name for name in RULE_NAMES if name in vars(cls)]:
             raise TypeError(f"{cls.__name__}: a native game has its rules in the library, so remove {', '.join(own)}")
+        if vars(cls).get("setups"):
+            cls.set_up = _set_up_in_library  # type: ignore[method-assign, assignment]
         super().__init_subclass__(version=version, **kwargs)
 
     def __init__(self) -> None:
@@ -90,7 +102,7 @@ class NativeGame(ForeignGame):
         except OSError as error:
             expected = f"expected {path} to be a shared library for this processor, {platform.machine()}"
             raise UserError(f"{expected}: {plain(str(error))}; compile it here with cc -shared -fPIC") from error
-        optional = {"chances": self.num_chances, "score": self.max_score}
+        optional = {"set_up": self.setups, "chances": self.num_chances, "score": self.max_score}
         names = [f"plyzero_{name}" for name in RULE_NAMES if optional.get(name, 1)]
         if missing := [name for name in names if not hasattr(library, name)]:
             how = 'in C++ in extern "C", in Rust as #[no_mangle] pub extern "C"'
@@ -104,8 +116,9 @@ class NativeGame(ForeignGame):
 
     def as_plain_python(self) -> Self:
         """Return the same position with rules that raise IndexError if a function writes outside of its arrays."""
-        position = self.with_state(self.state)
-        checked = [functools.partial(_checked, self.load(), name) for name in RULE_NAMES[1:]]
+        position = copy.copy(self)
+        position.state = self.state.copy()
+        checked = [functools.partial(_checked, self.load(), name) for name in COMPILED_RULES]
         position.rules = Rules(*checked)  # type: ignore[arg-type]
         return position
 
@@ -147,6 +160,13 @@ class NativeGame(ForeignGame):
             state = np.frombuffer(_call, self.State, 1, NUMBER_BYTES + NAME_BYTES)[0]
             raise UserError(f"{call} of {self.library} {how} in the state {plain(str(state), 300)}")
         return code == CLEAN
+
+
+def _set_up_in_library(start: NativeGame, number: int) -> NativeGame:
+    """Return what Game.set_up returns, by the function plyzero_set_up of the library."""
+    position = start.with_state(start.state)
+    _checked(position.load(), "set_up", position.state, number)
+    return position
 
 
 def _report_ends(game: str) -> None:
@@ -225,7 +245,7 @@ def _compile_calls(library: Library) -> Rules:
         dispatcher.disable_compile()
         return dispatcher
 
-    return Rules(*map(compiled, RULE_NAMES[1:], SIGNATURES))
+    return Rules(*map(compiled, COMPILED_RULES, SIGNATURES))
 
 
 def _checked(library: Library, name: str, state: NDArray[np.uint8], argument: Any = None) -> float | None:
@@ -237,9 +257,10 @@ def _checked(library: Library, name: str, state: NDArray[np.uint8], argument: An
     function = getattr(library, f"plyzero_{name}", None)
     if function is None:  # chances, without dice
         return None
-    numbers = [int(argument)] if name == "play" else []
+    kinds = {"play": ctypes.c_int32, "set_up": ctypes.c_uint32}
+    numbers = [kinds[name](int(argument))] if name in kinds else []
     function.restype = ctypes.c_double if name == "score" else ctypes.c_int
-    call = f"plyzero_{name}({numbers[0] if numbers else ''})"
+    call = f"plyzero_{name}({int(argument) if numbers else ''})"
     arrays = [state] if numbers or argument is None else [state, argument]
     before = [array.tobytes() for array in arrays]
     guard = next(_guards)

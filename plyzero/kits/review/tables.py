@@ -13,6 +13,7 @@ from plyzero.kits.review.description import amount_lost, describe, doubt_of, num
 from plyzero.kits.review.scale import KINDS
 from plyzero.play.session import SIDES
 from plyzero.rules.board_svg import text_table
+from plyzero.rules.chance import setup_name
 from plyzero.rules.notation import action_names
 
 if TYPE_CHECKING:
@@ -34,9 +35,10 @@ class ReviewedGame(NamedTuple):
         return 1 - SIDES.index(winner) if winner in SIDES else None
 
     def describe(self, judge: str) -> dict[str, object]:
-        """Return the game and its review as JSON: its number, players and winner, and the fields of `describe`."""
+        """Return the game and its review as JSON: its number, set-up, players and winner, and what `describe` has."""
         return {
             "game": self.number,
+            "setup": setup_name(self.record.positions, self.record.moves),
             "first": self.players[0],
             "second": self.players[1],
             "winner": self.record.winner,
@@ -47,7 +49,9 @@ class ReviewedGame(NamedTuple):
 def review_text(game: ReviewedGame) -> str:
     """Return the review of one game."""
     review, result = game.review, result_of(game.record)
-    blocks = [f"Game {game.number}, {len(review.turns)} turns: {result}."]
+    begun = setup_name(game.record.positions, game.record.moves)
+    length = f"{len(review.turns)} turns"
+    blocks = [f"Game {game.number}, {f'{begun}, {length}' if begun else length}: {result}."]
     verdict = verdict_of(review, game.loser)
     if verdict:
         blocks.append(verdict)

@@ -29,7 +29,7 @@ from plyzero.play.spots import final_board_of, line_of, owned_cells, places_of, 
 from plyzero.rules.board import FILLS, Board, Cell
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.chance import is_chance, move_name
+from plyzero.rules.chance import expected_rolls, is_chance, move_name, setup_name
 from plyzero.rules.game import Game, board_of, rendered
 from plyzero.rules.user_errors import with_location
 from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
@@ -99,7 +99,8 @@ def describe_position(
 
     moves:   the names of all moves and rolls of the game, with the new rolls.
     movers:  the player who made each, null for a roll.
-    rollers: the player to move where each roll was made, null for a move.
+    setup:   the set-up of the game, its first roll, in words; "" if it has none.
+    rollers: the player to move where each roll was made, null for a move and for a set-up.
     at:      number of moves and rolls before the position: a player moves there, or the game ends with it.
     svg:     the board as an SVG element whose cells carry their names, with the last turn of a player marked: all its
              moves, and the rolls between them; null if the game has no board.
@@ -133,7 +134,8 @@ def describe_position(
     return {
         "moves": [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)],
         "movers": movers,
-        "rollers": [int(each.to_play) if by is None else None for each, by in zip(positions, movers, strict=False)],
+        "setup": setup_name(positions, session.moves),
+        "rollers": [_roller(each) for each in positions[:-1]],
         "at": here,
         "svg": None if board is None else _render(board, positions, turn),
         "turn": [_action(positions[ply], board_of(positions[ply]), session.moves[ply])["spots"] for ply in turn],
@@ -191,6 +193,11 @@ def _describe_end(end: End) -> dict[str, object]:
 def _movers(positions: Sequence[Game]) -> list[int | None]:
     """Return the player who moved at each position but the last; None for a roll."""
     return [None if is_chance(each) else int(each.to_play) for each in positions[:-1]]
+
+
+def _roller(position: Game) -> int | None:
+    """Return the player to move where dice are rolled; None elsewhere."""
+    return int(position.to_play) if is_chance(position) and not position.awaits_setup else None
 
 
 def _last_turn(movers: Sequence[int | None]) -> list[int]:
@@ -273,7 +280,7 @@ def unfinished_position(game: GameSpec, text: str) -> Game:
     if position.outcome() is not None:
         raise UserError("the game is over after these moves; there is nothing to search")
     if is_chance(position):
-        raise UserError("a roll follows these moves, so no player is to move; add the roll")
+        raise UserError(f"chance moves after these moves, so no player is to move; add {expected_rolls(position)}")
     return position
 
 
