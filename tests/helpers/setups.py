@@ -60,7 +60,7 @@ def mark_moves(board, mask):
                 square[0] = source
                 square[1] = source
                 while mark_step(board, square, row_step, column_step, mask):
-                    if piece == KNIGHT or piece == KING:
+                    if piece in (KNIGHT, KING):
                         break
 
 
