@@ -276,12 +276,17 @@ def set_up_leaves_the_start(trace: GameTrace) -> None:
 
 
 def sampled_setups(trace: GameTrace) -> list[int]:
-    """Return the numbers of some set-ups if one is due, in ascending order: the first ones, the last, and others."""
-    if not trace.position.awaits_setup:
-        return []
-    setups = trace.position.setups
-    sampled = np.random.default_rng(0).integers(setups, size=SAMPLED_SETUPS).tolist()
-    return sorted({*range(min(setups, 4)), *sampled, setups - 1})
+    """Return the numbers of some set-ups if one is due."""
+    return some_setups(trace.position.setups, SAMPLED_SETUPS) if trace.position.awaits_setup else []
+
+
+def some_setups(setups: int, sampled: int) -> list[int]:
+    """Return the numbers of some of so many set-ups, in ascending order: the first four, the last, and sampled ones.
+
+    Numbers that are evenly spaced would have equal bits, of which a set-up may be made.
+    """
+    others = np.random.default_rng(0).integers(setups, size=sampled).tolist()
+    return sorted({*range(min(setups, 4)), *others, setups - 1})
 
 
 @register(CHANCE_LAWS)

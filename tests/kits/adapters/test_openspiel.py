@@ -448,7 +448,9 @@ def test_the_board_is_text_without_colours_and_more_than_one_line():
 
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
-@pytest.mark.parametrize(("name", "ply"), [("checkers", 30), ("chess(chess960=True)", 6), ("pig", 6)], ids=["jumps", "set-ups", "rolls"])
+@pytest.mark.parametrize(
+    ("name", "ply"), [("checkers", 30), ("chess(chess960=True)", 6), ("pig", 6)], ids=["jumps", "set-ups", "rolls"]
+)
 def test_a_position_can_be_copied(name: str, ply: int, again):
     position = games_of(start_of(name))[0].positions[ply]
     other = again(position)
