@@ -14,9 +14,8 @@ from plyzero.check.sampling import NEAR_SETUPS, Sample, extent_of, positions_nea
 from plyzero.check.survey import survey
 from plyzero.check.violations import find_violation, laws_of
 from plyzero.games.tic_tac_toe import TicTacToe
-from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.symmetry import Symmetry
-from tests.helpers.setups import FixedHeaps, Heaps, ShuffledRanks, ThrownHeaps, start_of
+from tests.helpers.setups import CompiledHeaps, FixedHeaps, Heaps, ShuffledRanks, ThrownHeaps, start_of
 from tests.helpers.toys import variant
 
 SETUP_LAWS = ("setups_are_counted", "same_number_same_setup", "setups_differ", "set_up_leaves_the_start")
@@ -35,37 +34,6 @@ class TestHeaps(GameLaws):
 class TestThrownHeaps(GameLaws):
     game = ThrownHeaps
     games = 10
-
-
-class CompiledHeaps(CompiledGame, version=1):
-    """Heaps, compiled."""
-
-    State = np.dtype([("heaps", "i1", (3,)), ("to_play", "i1")])
-    num_actions, observation_shape, max_plies, observation_dtype = 6, (3, 5, 1), 12, np.float32
-    setups = 1 << 32
-
-    def start(s):
-        s["heaps"][:] = 1, 2, 3
-
-    def set_up(s, number):
-        for heap in range(3):
-            s["heaps"][heap] = 1 + (number >> 2 * heap & 3)
-
-    def legal(s, mask):
-        for heap in range(3):
-            mask[2 * heap] = s["heaps"][heap] >= 1
-            mask[2 * heap + 1] = s["heaps"][heap] >= 2
-
-    def play(s, action):
-        s["heaps"][action // 2] -= action % 2 + 1
-        s["to_play"] = 1 - s["to_play"]
-
-    def outcome(s):
-        return 1 - s["to_play"] if s["heaps"].sum() == 0 else -2
-
-    def observe(s, planes):
-        for heap in range(3):
-            planes[heap, s["heaps"][heap], 0] = 1
 
 
 def test_the_laws_of_set_ups_are_for_games_with_set_ups_only():

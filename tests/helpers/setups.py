@@ -188,6 +188,37 @@ class Heaps(FixedHeaps, version=1):
         return self._with(tuple(1 + (number >> 2 * heap & 3) for heap in range(3)))
 
 
+class CompiledHeaps(CompiledGame, version=1):
+    """Heaps, compiled."""
+
+    State = np.dtype([("heaps", "i1", (3,)), ("to_play", "i1")])
+    num_actions, observation_shape, max_plies, observation_dtype = 6, (3, 5, 1), 12, np.float32
+    setups = 1 << 32
+
+    def start(s):
+        s["heaps"][:] = 1, 2, 3
+
+    def set_up(s, number):
+        for heap in range(3):
+            s["heaps"][heap] = 1 + (number >> 2 * heap & 3)
+
+    def legal(s, mask):
+        for heap in range(3):
+            mask[2 * heap] = s["heaps"][heap] >= 1
+            mask[2 * heap + 1] = s["heaps"][heap] >= 2
+
+    def play(s, action):
+        s["heaps"][action // 2] -= action % 2 + 1
+        s["to_play"] = 1 - s["to_play"]
+
+    def outcome(s):
+        return 1 - s["to_play"] if s["heaps"].sum() == 0 else ONGOING
+
+    def observe(s, planes):
+        for heap in range(3):
+            planes[heap, s["heaps"][heap], 0] = 1
+
+
 class ThrownHeaps(Heaps, version=1):
     """The same, but a coin before the first move decides whether a stone lies on the last heap in addition."""
 

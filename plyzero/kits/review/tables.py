@@ -69,17 +69,20 @@ def review_text(game: ReviewedGame) -> str:
 def reviews_text(games: Sequence[ReviewedGame]) -> str:
     """Return the reviews of many games: a row for each player of each game, and the means of each player."""
     review = games[0].review
+    begun = [setup_name(game.record.positions, game.record.moves).removeprefix("set-up ") for game in games]
     rows = [
-        (str(game.number), _result(game, side), _name(game, side), *_cells(game.review, side))
-        for game in games
+        (str(game.number), *([setup] if any(begun) else []), _result(game, side), _name(game, side), *cells)
+        for game, setup in zip(games, begun, strict=True)
         for side in (0, 1)
+        for cells in [_cells(game.review, side)]
     ]
+    number = ("game", "set-up") if any(begun) else ("game",)
     names = dict.fromkeys(_name(game, side) for game in games for side in (0, 1))
     means = [(name, *_means([(game.review, side) for game in games for side in _sides(game, name)])) for name in names]
     unit = "percentage points" if review.unit == "score" else "points"
     return "\n\n".join(
         [
-            text_table(("game", "result", "player", *_heads(review)), rows),
+            text_table((*number, "result", "player", *_heads(review)), rows),
             f"In the mean of a game, play{' and luck' if review.rolls else ''} in {unit}:",
             text_table(("player", "games", *_heads(review)), means),
             _beside(review),
