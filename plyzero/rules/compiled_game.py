@@ -108,6 +108,9 @@ class CompiledGame(Game):
 
     is_compiled = True
 
+    is_foreign: ClassVar[bool] = False
+    """Whether the rules are machine code of another compiler."""
+
     def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
         found = {name: vars(cls)[name] for name in RULE_NAMES if name in vars(cls)}
         arguments = {
@@ -123,7 +126,7 @@ class CompiledGame(Game):
                 raise TypeError(f"{cls.__name__}.{name}: a rule takes {', '.join(expected)}, and no self")
         for name in found:
             delattr(cls, name)  # the attribute is then the method of Game, implemented below
-        if "set_up" in found:
+        if "set_up" in found or (cls.is_foreign and vars(cls).get("setups")):
             cls.set_up = _set_up_by_rule  # type: ignore[method-assign, assignment]
         cls.rule_functions = {**cls.rule_functions, **found}
         super().__init_subclass__(version=version, **kwargs)
@@ -199,6 +202,10 @@ class CompiledGame(Game):
         position.state = np.array(state)
         return position
 
+    def write_setup(self, number: int) -> None:
+        """Make the state, which is that of a new initial position, that of a set-up: by the rule `set_up`."""
+        self.rule_functions["set_up"](self.record, number)
+
     @property
     def to_play(self) -> int:
         return int(self.record["to_play"])
@@ -248,9 +255,9 @@ class CompiledGame(Game):
 
 
 def _set_up_by_rule(start: CompiledGame, number: int) -> CompiledGame:
-    """Return what Game.set_up returns, by the rule `set_up`, which runs as plain Python."""
+    """Return what Game.set_up returns."""
     position = start.with_state(start.state)
-    position.rule_functions["set_up"](position.record, number)
+    position.write_setup(number)
     return position
 
 
@@ -261,6 +268,7 @@ class ForeignGame(CompiledGame):
     """
 
     rule_functions = dict.fromkeys(COMPILED_RULES, no_chances)  # never called
+    is_foreign = True
 
     def tried(self, is_clean: Callable[[Any], bool]) -> bool:
         """Return what `is_clean` returns for this position in a child process; False if it raises.

@@ -78,8 +78,6 @@ class NativeGame(ForeignGame):
     def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
         if own := [name for name in RULE_NAMES if name in vars(cls)]:
             raise TypeError(f"{cls.__name__}: a native game has its rules in the library, so remove {', '.join(own)}")
-        if vars(cls).get("setups"):
-            cls.set_up = _set_up_in_library  # type: ignore[method-assign, assignment]
         super().__init_subclass__(version=version, **kwargs)
 
     def __init__(self) -> None:
@@ -113,6 +111,9 @@ class NativeGame(ForeignGame):
     def rules(self) -> Rules:
         is_interpreted: bool = numba.config.DISABLE_JIT  # type: ignore[attr-defined]
         return self.as_plain_python().rules if is_interpreted else _compile_calls(self.load())
+
+    def write_setup(self, number: int) -> None:
+        _checked(self.load(), "set_up", self.state, number)
 
     def as_plain_python(self) -> Self:
         """Return the same position with rules that raise IndexError if a function writes outside of its arrays."""
@@ -160,13 +161,6 @@ class NativeGame(ForeignGame):
             state = np.frombuffer(_call, self.State, 1, NUMBER_BYTES + NAME_BYTES)[0]
             raise UserError(f"{call} of {self.library} {how} in the state {plain(str(state), 300)}")
         return code == CLEAN
-
-
-def _set_up_in_library(start: NativeGame, number: int) -> NativeGame:
-    """Return what Game.set_up returns, by the function plyzero_set_up of the library."""
-    position = start.with_state(start.state)
-    _checked(position.load(), "set_up", position.state, number)
-    return position
 
 
 def _report_ends(game: str) -> None:
