@@ -75,7 +75,7 @@ def chances_of(position: Position) -> NDArray[np.float32]:
     Raises ValueError where a set-up is awaited: there are too many to list.
     """
     if position.awaits_setup:
-        raise ValueError("a set-up is awaited, which is no roll of dice")
+        raise ValueError("a set-up is due: play its number first, or a random one with plyzero.rolled(start, rng)")
     if not position.num_chances or position.outcome() is not None:
         return _NO_CHANCES
     chances = np.asarray(position.chances(), np.float32)

@@ -10,7 +10,8 @@ from plyzero import GameLaws
 from plyzero.check.agreement import agreement_with, encoding_agreement_with
 from plyzero.check.ends import first_moves
 from plyzero.check.rule_by_rule import compare_rules
-from plyzero.check.sampling import NEAR_SETUPS, Sample, extent_of, positions_near
+from plyzero.check.sample_laws import plies_left
+from plyzero.check.sampling import NEAR_SETUPS, Sample, SamplePosition, extent_of, positions_near
 from plyzero.check.survey import survey
 from plyzero.check.violations import find_violation, laws_of
 from plyzero.games.tic_tac_toe import TicTacToe
@@ -98,6 +99,12 @@ def test_positions_near_the_start_come_from_a_few_set_ups():
     assert len(near) >= 400
     assert len({each.moves[0] for each in near}) == 5 + NEAR_SETUPS
     assert max(len(each.moves) for each in near) > 3
+
+
+@pytest.mark.parametrize(("cls", "moves"), [(FixedHeaps, (0, 2)), (Heaps, (63, 0, 2))])
+def test_a_set_up_is_no_ply(cls, moves):
+    sample = Sample(start_of(cls), extent_of(1))
+    assert plies_left(sample, SamplePosition(moves, start_of(cls))) == cls.max_plies - 2
 
 
 def test_a_mistake_after_some_set_ups_is_found_with_few_moves():

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from plyzero.commands.terminal import Terminal
+from plyzero.errors import UserError
 from plyzero.kits.engines.analysis import answer_queries
 from plyzero.kits.engines.film import _captions
 from plyzero.kits.engines.game_record import frames_of, from_moves, read_games
+from plyzero.kits.engines.spelled_game import SpelledGame
 from plyzero.kits.web.pages import make_page
 from plyzero.kits.web.play_api import describe_position
 from plyzero.play.judge import Judge
@@ -20,7 +22,7 @@ from plyzero.play.players import Bot, find_player
 from plyzero.play.session import Session
 from plyzero.play.shared_games import SharedGame
 from plyzero.rules.catalog import GameSpec
-from tests.helpers.setups import Heaps, ShuffledRanks, ThrownHeaps, start_of
+from tests.helpers.setups import CompiledHeaps, Heaps, ShuffledRanks, ThrownHeaps, start_of
 
 CHESS = GameSpec("chess", start_of(ShuffledRanks))
 
@@ -158,3 +160,27 @@ def test_every_player_plays_games_with_set_ups(name, cls):
         player, RandomPlayer(np.random.default_rng(0)), spec.start, games=4, rng=np.random.default_rng(0)
     )
     assert result.wins + result.draws + result.losses == 4
+
+
+def test_a_controller_hears_the_set_up_and_may_enter_another():
+    spec = GameSpec("heaps", start_of(ThrownHeaps))
+    game = SpelledGame(spec, None, np.random.default_rng(0))
+    assert len(game.state.session.last_rolls) == 2
+    with pytest.raises(UserError, match="illegal move: expected the number of a set-up, from 0 to 4294967295, got 'x'"):
+        game.enter_roll("x")
+    game.enter_roll("27")
+    game.enter_roll("tails")
+    assert game.state.session.last_rolls == ["27", "tails"]
+    assert game.position.heaps == (4, 3, 3)
+    with pytest.raises(UserError, match="2 of 2 rolls after the last move have been said"):
+        game.enter_roll("3")
+
+
+def test_the_end_of_a_game_is_exact_behind_its_set_up():
+    spec = GameSpec("heaps", start_of(CompiledHeaps))
+    bot = Bot.pure_mcts(spec, np.random.default_rng(0), simulations=64)
+    won, lost = (bot.search([spec.start.play(number)])[0] for number in (0, 2))  # heaps of 1, 1, 1 and of 3, 1, 1
+    assert (won.value, won.plies_to_end) == (1, 3)
+    assert (lost.value, lost.plies_to_end) == (-1, 4)
+    with pytest.raises(ValueError, match="a set-up is due: play its number first"):
+        bot.search([spec.start])

@@ -105,7 +105,7 @@ def test_nothing_lists_all_set_ups():
     for text in ("4294967296", "-1", "heads", "", "9" * 5000, "²"):
         with pytest.raises(ValueError, match=expected):
             parse_move(start, text)
-    with pytest.raises(ValueError, match="a set-up is awaited"):
+    with pytest.raises(ValueError, match="a set-up is due: play its number first"):
         chances_of(start)
 
 
