@@ -54,13 +54,13 @@ LETTER_PAIRS: Final = (1, 4)
 
 
 def describe_sgf(game: GameSpec) -> dict[str, object] | None:
-    """Return the names of the game and its moves in SGF files; None if the game has no `sgf_game`, or no board.
+    """Return the names of the game and its moves in SGF files; None without `sgf_game` or a board, and with set-ups.
 
     GM, SZ, KM: properties of the first node; KM only for games with a komi.
     points:     name of a move -> its name in SGF files, where it differs.
     """
     number, board = game.start.sgf_game, board_of(game.start)
-    if number is None or board is None:
+    if number is None or board is None or game.start.awaits_setup:
         return None
     grid, points = Points(board), {"pass": "", "swap": "swap-pieces"}
     if number in LETTER_PAIRS:
