@@ -554,7 +554,9 @@ def play_legal(position: Game, action: int) -> Game:
     except (Exception, SystemExit) as error:
         kind = "possible roll" if is_chance(position) else "legal action"
         played = f"the {kind} {action}, {move_name(position, action)}"
-        error.add_note(f"while playing {f'set-up {action}' if position.awaits_setup else played}")
+        if position.awaits_setup:
+            played = f"set-up {action}"
+        error.add_note(f"while playing {played}")
         raise
     return after
 

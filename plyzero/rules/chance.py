@@ -150,7 +150,7 @@ def setup_name(positions: Sequence[Position], moves: Sequence[int]) -> str:
 
 def setup_at(setups: int, random: float) -> int:
     """Return the set-up, of so many, at `random`, from [0, 1), of which 32 bits are used."""
-    return int(random * 2**32) * setups >> 32
+    return int(random * 2**32) * int(setups) >> 32
 
 
 def roll_at(chances: NDArray[np.float32], random: float) -> int:
@@ -191,7 +191,7 @@ def random_setup(seed: np.uint64, setups: int) -> int:
 def seed_of_setup(number: int, setups: int, like: int) -> int:
     """Return the seed of a game in which `random_setup` is `number`; `like`, 32 bits, makes such seeds different."""
     counter = 1 << 30  # that of the first roll, in roll_random
-    return seed_with_bits(-(-(number << 32) // setups), counter, like)
+    return seed_with_bits(-(-(number << 32) // int(setups)), counter, like)
 
 
 def rolled(position: P, rng: np.random.Generator) -> P:

@@ -158,6 +158,7 @@ def test_set_ups_are_equally_likely():
     assert abs(found - 10_000).max() < 5 * 10_000**0.5
     assert setup_at(MAX_SETUPS, 1 - 2**-32) == MAX_SETUPS - 1
     assert setup_at(1, 1 - 2**-53) == 0
+    assert setup_at(np.int64(MAX_SETUPS), 0.75) == 3 << 30
 
 
 @given(st.integers(1, MAX_SETUPS), st.data())

@@ -29,6 +29,11 @@ class ReviewedGame(NamedTuple):
     review: Review
 
     @property
+    def setup(self) -> str:
+        """The set-up of the game in words; "" if it has none."""
+        return setup_name(self.record.positions, self.record.moves)
+
+    @property
     def loser(self) -> int | None:
         """The player who has lost; None for a draw."""
         winner = self.record.winner
@@ -38,7 +43,7 @@ class ReviewedGame(NamedTuple):
         """Return the game and its review as JSON: its number, set-up, players and winner, and what `describe` has."""
         return {
             "game": self.number,
-            "setup": setup_name(self.record.positions, self.record.moves),
+            "setup": self.setup,
             "first": self.players[0],
             "second": self.players[1],
             "winner": self.record.winner,
@@ -49,9 +54,8 @@ class ReviewedGame(NamedTuple):
 def review_text(game: ReviewedGame) -> str:
     """Return the review of one game."""
     review, result = game.review, result_of(game.record)
-    begun = setup_name(game.record.positions, game.record.moves)
-    length = f"{len(review.turns)} turns"
-    blocks = [f"Game {game.number}, {f'{begun}, {length}' if begun else length}: {result}."]
+    begun = f"{game.setup}, " if game.setup else ""
+    blocks = [f"Game {game.number}, {begun}{len(review.turns)} turns: {result}."]
     verdict = verdict_of(review, game.loser)
     if verdict:
         blocks.append(verdict)
@@ -69,14 +73,12 @@ def review_text(game: ReviewedGame) -> str:
 def reviews_text(games: Sequence[ReviewedGame]) -> str:
     """Return the reviews of many games: a row for each player of each game, and the means of each player."""
     review = games[0].review
-    begun = [setup_name(game.record.positions, game.record.moves).removeprefix("set-up ") for game in games]
     rows = [
-        (str(game.number), *([setup] if any(begun) else []), _result(game, side), _name(game, side), *cells)
-        for game, setup in zip(games, begun, strict=True)
+        (*_number(game), _result(game, side), _name(game, side), *_cells(game.review, side))
+        for game in games
         for side in (0, 1)
-        for cells in [_cells(game.review, side)]
     ]
-    number = ("game", "set-up") if any(begun) else ("game",)
+    number = ("game", "set-up") if games[0].setup else ("game",)
     names = dict.fromkeys(_name(game, side) for game in games for side in (0, 1))
     means = [(name, *_means([(game.review, side) for game in games for side in _sides(game, name)])) for name in names]
     unit = "percentage points" if review.unit == "score" else "points"
@@ -88,6 +90,12 @@ def reviews_text(games: Sequence[ReviewedGame]) -> str:
             _beside(review),
         ]
     )
+
+
+def _number(game: ReviewedGame) -> tuple[str, ...]:
+    """Return the number of a game and, in a game with set-ups, that of its set-up."""
+    number = str(game.number)
+    return (number, game.setup.removeprefix("set-up ")) if game.setup else (number,)
 
 
 def _heads(review: Review) -> tuple[str, ...]:
