@@ -7,7 +7,7 @@ import pytest
 
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import is_chance, random_setup, replay_game
-from plyzero.run.json_games import games_to_json, import_games
+from plyzero.run.json_games import games_to_json, import_games, json_games
 from plyzero.run.records import Games
 from plyzero.run.replay import check_rules, find_disagreement
 from plyzero.run.segments import read_segment
@@ -64,7 +64,7 @@ def test_exported_games_begin_with_the_set_up_and_come_back(cls):
         random_setup(game.games["seed"][0], cls.setups) for game in games
     ]
     assert {len(line["moves"]) - 1 - len(line["values"]) for line in lines} == {0}
-    found = [*import_games([json.dumps(line).encode() for line in lines], spec)]
+    found = [*import_games(json_games([json.dumps(line).encode() for line in lines]), spec)]
     assert [line for game in found for line in games_to_json(game, spec.start)] == lines
     assert {find_disagreement(game, spec.start) for game in found} == {None}
     for game, again in zip(games, found, strict=True):
@@ -73,9 +73,9 @@ def test_exported_games_begin_with_the_set_up_and_come_back(cls):
 
 def test_a_game_without_its_set_up_is_no_game():
     spec = GameSpec("mine", start_of(Heaps))
-    (fault,) = import_games([b'{"moves": ["0", "2"], "winner": "second"}'], spec)
+    (fault,) = import_games(json_games([b'{"moves": ["0", "2"], "winner": "second"}']), spec)
     assert fault.reason.startswith("the game is not over after its 2 moves")
-    (fault,) = import_games([b'{"moves": ["x"], "winner": "second"}'], spec)
+    (fault,) = import_games(json_games([b'{"moves": ["x"], "winner": "second"}']), spec)
     assert fault.reason == "move 1: expected the number of a set-up, from 0 to 4294967295, got 'x'"
 
 
