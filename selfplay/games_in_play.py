@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError
+from plyzero.rules.chance import random_setup
 from plyzero.rules.counter_rng import random_bits
 from plyzero.rules.declarations import check_not_over, failed_rules
 from plyzero.rules.game import Game, find_score_fault
@@ -256,13 +257,20 @@ class GamesInPlay:
         if others and part < self._start_share:
             game["start"] = 1 + int(part / self._start_share * others)
         try:
-            position = self._roll(slot, KnownPosition(self._start), ply=0)
+            position = self._first_position(slot)
             check_not_over(position.position)
         except (Exception, SystemExit) as error:
             self._give_up(slot, error)
             return
         self.search.place(slot, position)
         begin_game(self.search.trees, self._records, slot)
+
+    def _first_position(self, slot: int) -> KnownPosition:
+        """Return the position that the game in a slot begins with, after its set-up and the first rolls, if any."""
+        start, rolls = self._start, 0
+        if start.awaits_setup:
+            start, rolls = start.set_up(random_setup(self._records.games[slot]["seed"], start.setups)), 1
+        return self._roll(slot, KnownPosition(start), ply=0, number=rolls)
 
     def _give_up(self, slot: int, error: BaseException) -> None:
         """Begin another game where the rules have failed with `error`; raise UserError if that happens too often."""
@@ -290,11 +298,10 @@ class GamesInPlay:
             self.search.place(slot, following)
         self._seconds["rules"] += self._clock() - began
 
-    def _roll(self, slot: int, position: KnownPosition, *, ply: int) -> KnownPosition:
-        """Return `position` after the rolls, if any, before the move number `ply`."""
+    def _roll(self, slot: int, position: KnownPosition, *, ply: int, number: int = 0) -> KnownPosition:
+        """Return `position` after the rolls, if any, before the move number `ply`; `number` were made before."""
         game = self._records.games[slot]
         nodes, edges = self.search.trees.nodes[slot], self.search.trees.edges[slot]
-        number = 0
         while len(position.chances):
             position = position.after(roll(game, position.chances, nodes, edges, ply, number))
             number += 1

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.strength.exams import Question
 from benchmarks.strength.score import choices
 from benchmarks.strength.solver import Solver
+from plyzero.play.match import PlayedGame, play_match
 from plyzero.play.player import RandomPlayer
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec, load_game
@@ -57,3 +58,15 @@ def test_connect_four_on_a_small_board_is_learned_against_its_solved_table(tmp_p
     assert by_chance < 0.45
     assert raw > 0.7
     assert searching > 0.93
+
+
+@pytest.mark.slow
+def test_a_small_kind_of_chess_is_learned_from_random_set_ups(tmp_path: Path):
+    game = load_game("tests.helpers.setups:ShuffledRanks")
+    network = learn(create_run(tmp_path / "r", game, options=OPTIONS), models=6, full=1000)
+    bot = Bot("bot", game, network, simulations=64, settings=SearchSettings())
+    played: list[PlayedGame] = []
+    rng = np.random.default_rng(0)
+    result = play_match(bot, RandomPlayer(rng), game.start, games=80, rng=rng, on_game=played.append)
+    assert len({each.moves[0] for each in played}) > 30
+    assert result.score > 0.9

@@ -36,7 +36,7 @@ from plyzero.check.sample_laws import answer
 from plyzero.check.symmetry_laws import described
 from plyzero.check.wording import first_difference, name_of, some_of
 from plyzero.errors import UserError
-from plyzero.rules.chance import chances_of, first_decision, move_name, possible_moves
+from plyzero.rules.chance import chances_of, first_decision, is_chance, move_name, possible_moves
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.symmetry import Symmetry
@@ -60,7 +60,7 @@ POINTS: Final = "points"
 
 DECLARED: Final = (
     *("num_actions", "observation_shape", "observation_dtype", "policy_planes"),
-    *("max_plies", "max_score", "num_chances", "final_planes"),
+    *("max_plies", "max_score", "num_chances", "setups", "final_planes"),
 )
 """The attributes of a game that its other form has to declare too."""
 
@@ -183,6 +183,9 @@ def followed(trace: GameTrace, make: Callable[[], Game], *, by_number: bool) -> 
         positions.append(make())
     for position, move in list(zip(trace.positions, trace.moves, strict=False))[len(positions) - 1 :]:
         label, other = label_of(position, move, by_number=by_number), positions[-1]
+        if position.awaits_setup and other.awaits_setup and move < other.setups:
+            positions.append(other.play_unchecked(move))
+            continue
         same = [each for each in possible_moves(other) if label_of(other, each, by_number=by_number) == label]
         if len(same) != 1:
             raise LawBrokenError(f"the other game has {len(same)} moves called {label!r}")
@@ -236,6 +239,10 @@ def rule_differences(one: Game, two: Game, *, plies: int, by_number: bool) -> It
     plies:     the number of moves of players so far.
     by_number: moves are the same if their numbers are, not their names.
     """
+    if one.awaits_setup or two.awaits_setup:
+        if one.setups != two.setups:
+            yield f"setups is {one.setups} in {THIS} and {two.setups} in {OTHER}"
+        return
     here, there = (turn_at(each, by_number=by_number) for each in (one, two))
     with_points = bool(one.max_score and two.max_score)
     if not _same_turn(here, there, with_points=with_points):
@@ -350,7 +357,7 @@ def encoding_differences(one: Game, two: Game, unlike: Collection[str]) -> Itera
                 boards[1] = -boards[1]
             yield from _array_difference("final_board()", boards)
         return
-    if len(chances_of(one)) or two.outcome() is not None:
+    if is_chance(one) or two.outcome() is not None:
         return
     if NUMBERS not in unlike:
         yield from _numbers_differ(one, two)

@@ -22,10 +22,12 @@ from plyzero.check.sampling import POSITIONS
 from plyzero.check.state_fields import Field, assigned_to_copies, attributes_of, encoded, form_of
 from plyzero.errors import UserError
 from plyzero.rules.catalog import GameSpec
+from plyzero.rules.chance import without_setup
 from plyzero.rules.compiled_game import RULE_NAMES, CompiledGame
 from plyzero.rules.game import Game
 
 METHODS: Final = {
+    "set_up": "set_up",
     "play": "play",
     "outcome": "outcome",
     "legal": "legal_actions",
@@ -36,6 +38,7 @@ METHODS: Final = {
 """Rule -> the method of a plain game that has it, in the order in which the rules are written."""
 
 STUBS: Final = {
+    "set_up": ("s, number", "change s, which is as start has left it, into set-up number; plain Python, not compiled"),
     "play": ("s, action", "change s, which is a copy already"),
     "outcome": ("s", "return ONGOING, DRAW, or the winner, 0 or 1"),
     "legal": ("s, mask", "mask[action] = True for each legal action; not called when the game is over"),
@@ -65,6 +68,7 @@ FACTS: Final = (
     "policy_planes",
     "max_plies",
     "num_chances",
+    "setups",
     "max_score",
     "final_planes",
     "sgf_game",
@@ -74,7 +78,13 @@ FACTS: Final = (
 )
 """The declarations of a class."""
 
-RESERVED: Final = {"state", "record", "rules", "State", *RULE_NAMES} - {"play", "outcome", "observe", "chances"}
+RESERVED: Final = {"state", "record", "rules", "State", *RULE_NAMES} - {
+    "set_up",
+    "play",
+    "outcome",
+    "observe",
+    "chances",
+}
 """Names that a compiled game uses itself."""
 
 
@@ -133,7 +143,8 @@ class Skeleton:
         }
 
     def _needs(self, rule: str) -> bool:
-        return {"chances": self.start.num_chances, "score": self.start.max_score}.get(rule, 1) > 0
+        optional = {"set_up": self.start.setups, "chances": self.start.num_chances, "score": self.start.max_score}
+        return optional.get(rule, 1) > 0
 
     def _class_constants(self, changing: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -292,7 +303,7 @@ def refuse_other_games(original: GameSpec) -> None:
 
 def _positions(original: GameSpec) -> list[Game]:
     """Return the positions of random games."""
-    return [position for game in random_games(original, POSITIONS) for position in game.positions]
+    return [without_setup(each) for game in random_games(original, POSITIONS) for each in game.positions]
 
 
 def _field_line(field: Field) -> str:

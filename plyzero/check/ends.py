@@ -125,7 +125,9 @@ def last_moves(game: PlayedGame) -> list[str]:
     steps = list(zip(game.positions, game.moves, strict=False))[-SHOWN_MOVES:]
     found = []
     for position, move in steps:
-        who = "roll" if is_chance(position) else f"player {position.to_play}"
+        who = f"player {position.to_play}"
+        if is_chance(position):
+            who = "set-up" if position.awaits_setup else "roll"
         found.append(f"{who}: {name_of(position, move)}")
     return found
 
@@ -138,9 +140,13 @@ def longest_end(played: Sequence[PlayedGame]) -> str:
 def first_moves(start: Game) -> Iterator[str]:
     """Yield the number and the names of the first rolls, if chance begins, and those of the first moves."""
     position, rolls = roll_dice(start, np.random.default_rng(0))
-    if rolls:
+    names = action_names(start, tuple(rolls))
+    if start.awaits_setup:
+        yield f"Set-ups ({start.setups}): numbers 0 to {start.setups - 1}"
+        names[0] = f"set-up {rolls[0]}"
+    elif rolls:
         yield f"First rolls {_numbered(start)}"
-    after = f"after {' '.join(action_names(start, tuple(rolls)))} " if rolls else ""
+    after = f"after {' '.join(names)} " if rolls else ""
     yield f"First moves {after}{_numbered(position)}"
 
 

@@ -12,7 +12,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,12 +21,16 @@ from plyzero.check.wording import advice_against_long_games, differences, listed
 from plyzero.rules.board import Board, find_board_fault
 from plyzero.rules.chance import (
     ENDLESS_ROLLS,
+    MAX_SETUPS,
+    awaiting_setup,
     chances_of,
     first_decision,
     is_chance,
     move_name,
     possible_moves,
+    rolled,
     rolls_endlessly,
+    without_setup,
 )
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game, Outcome, find_score_fault
@@ -39,6 +43,8 @@ Answers = dict[str, object]
 """The results of the rules at a position, by the name of the method; arrays as bytes, to be compared."""
 
 ALWAYS_DRAWN: Final = 4  # positions at the beginning of a game
+MAX_IMAGES: Final = 1024  # set-ups of a game whose symmetries are tested
+SAMPLED_SETUPS: Final = 12  # set-ups that a law samples, besides the first and the last ones
 
 
 class LawBrokenError(Exception):
@@ -105,6 +111,14 @@ class GameTrace:
         """Those that playing can test."""
         return symmetries_of_start(self.positions[0], self.symmetries)
 
+    def image_of_setup(self, symmetry: Symmetry) -> int | None:
+        """Return the set-up whose first position is the image of that of this game; None if none is found."""
+        position = self.positions[1]
+        if is_chance(position) or position.outcome() is not None:
+            return None
+        seen = np.asarray(position.observe(), np.float32)
+        return setups_by_observation(self.make).get(seen.ravel()[symmetry.planes].tobytes())
+
     def add(self, position: Game) -> None:
         """Append `position`, which becomes the current one, and record its answers."""
         if self.answers and "chances()" not in self.answers[-1]:  # a player has moved
@@ -133,12 +147,31 @@ class GameTrace:
 
 def symmetries_of_start(start: Game, declared: Sequence[Symmetry]) -> list[tuple[int, Symmetry]]:
     """Return the symmetries that map the initial position to itself, with their number. Playing can test only these."""
+    if start.awaits_setup:  # the image of a set-up may be another one
+        return [*enumerate(declared)] if start.setups <= MAX_IMAGES else []
     planes = np.ravel(first_decision(start).observe())
     return [(number, each) for number, each in enumerate(declared) if np.array_equal(planes[each.planes], planes)]
 
 
+@lru_cache(maxsize=4)
+def setups_by_observation(make: Callable[[], Game]) -> dict[bytes, int]:
+    """Return the numbers of the set-ups by what the network sees first; none if there are more than MAX_IMAGES.
+
+    make: returns a new initial position, which awaits a set-up.
+    """
+    start = make()
+    found: dict[bytes, int] = {}
+    for number in range(start.setups if start.setups <= MAX_IMAGES else 0):
+        position = start.set_up(number)
+        if not is_chance(position) and position.outcome() is None:
+            found.setdefault(observation_bytes(position), number)
+    return found
+
+
 def rule_answers(position: Game) -> Answers:
     """Return the results of the rules at `position`."""
+    if position.awaits_setup:
+        return {"outcome()": None, "chances()": ("set-ups", position.setups)}
     chances = chances_of(position)
     if len(chances):  # the other rules are not called
         return {"outcome()": None, "chances()": tuple(chances.tolist())}
@@ -192,10 +225,76 @@ def register(laws: list[Law]) -> Callable[[Callable[[Any], None]], Callable[[Any
     return append
 
 
+SETUP_LAWS: list[Law] = []
+"""The laws that are checked before all others at the start of a game with set-ups."""
+
+
+@register(SETUP_LAWS)
+def setups_are_counted(trace: GameTrace) -> None:
+    """setups is an integer from 0 to 2**32."""
+    if trace.position.awaits_setup:
+        setups = trace.position.setups
+        is_number = isinstance(setups, int | np.integer) and not isinstance(setups, bool)
+        expect(is_number and 0 <= setups <= MAX_SETUPS, f"setups is {setups!r}, expected a number from 0 to 2**32")
+
+
+@register(SETUP_LAWS)
+def same_number_same_setup(trace: GameTrace) -> None:
+    """set_up() returns the same position for the same number twice."""
+    message = "called twice with the same number, set_up() returns different positions: use no random numbers but it"
+    for number in sampled_setups(trace):
+        one, two = play_legal(trace.position, number), play_legal(trace.position, number)
+        expect(state_of(one) == state_of(two), f"{message} (set-up {number})")
+        expect_equal(rule_answers(one), rule_answers(two), f"{message} (set-up {number})")
+
+
+@register(SETUP_LAWS)
+def setups_differ(trace: GameTrace) -> None:
+    """Different numbers give different set-ups: at least two have different keys."""
+    numbers = sampled_setups(trace)
+    begun = [rolled(play_legal(trace.position, number), np.random.default_rng(0)) for number in numbers]
+    keys = [position.key() for position in begun if position.outcome() is None]
+    if len(keys) > 1:
+        named = f"{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+        expect(len(set(keys)) > 1, f"set_up() returns the same position for {named}: does it use its number?")
+
+
+@register(SETUP_LAWS)
+def set_up_leaves_the_start(trace: GameTrace) -> None:
+    """set_up() does not change the initial position."""
+    numbers = sampled_setups(trace)
+    if numbers:
+        usual = without_setup(trace.make())
+        state, answers = state_of(usual), rule_answers(usual)
+        for number in numbers:
+            play_legal(awaiting_setup(usual), number)
+            is_same = state_of(usual) == state and not differences(answers, rule_answers(usual))
+            expect(
+                is_same,
+                f"set_up({number}) changed the position it was called on: give the new position a board of its own",
+            )
+
+
+def sampled_setups(trace: GameTrace) -> list[int]:
+    """Return the numbers of some set-ups if one is due."""
+    return some_setups(trace.position.setups, SAMPLED_SETUPS) if trace.position.awaits_setup else []
+
+
+def some_setups(setups: int, sampled: int) -> list[int]:
+    """Return the numbers of some of so many set-ups, in ascending order: the first four, the last, and sampled ones.
+
+    Numbers that are evenly spaced would have equal bits, of which a set-up may be made.
+    """
+    others = np.random.default_rng(0).integers(setups, size=sampled).tolist()
+    return sorted({*range(min(setups, 4)), *others, setups - 1})
+
+
 @register(CHANCE_LAWS)
 def chances_are_probabilities(trace: GameTrace) -> None:
     """chances() has num_chances probabilities with the sum 1 where chance moves, and none where a player moves."""
     position = trace.position
+    if position.awaits_setup:
+        return
     chances = np.asarray(() if position.outcome() is not None else position.chances(), np.float64)
     if not chances.size:
         return
@@ -251,7 +350,7 @@ def scores_as_declared(trace: GameTrace) -> None:
 
 @register(POSITION_LAWS)
 def games_begin(trace: GameTrace) -> None:
-    """No game is over before its first move, and player 0 makes that move, unless dice decide who does."""
+    """No game is over before its first move, and player 0 makes that move, unless chance decides who does."""
     position = trace.position
     if not all(map(is_chance, trace.positions[:-1])):
         return
@@ -378,6 +477,8 @@ def games_end(trace: GameTrace) -> None:
 def actions_have_names(trace: GameTrace) -> None:
     """Legal actions, and rolls, have different names without spaces; parse_action() finds each action by its name."""
     position = trace.position
+    if position.awaits_setup:  # its moves are called by their numbers
+        return
     names: dict[str, int] = {}
     method, moves = ("roll_name", "rolls") if is_chance(position) else ("action_name", "actions")
     for move in possible_moves(position):
@@ -396,9 +497,9 @@ def actions_have_names(trace: GameTrace) -> None:
 def texts_are_read(trace: GameTrace) -> None:
     """from_text() reads the text of a position as that position, also after a further move."""
     position = trace.position
-    if position.outcome() is not None:
+    if position.awaits_setup or position.outcome() is not None:
         return
-    read = trace.positions[0].from_text(str(position))
+    read = without_setup(trace.positions[0]).from_text(str(position))
     message = "from_text(str(position)) is another position"
     expect_equal(without_key(trace.answers[-1]), without_key(rule_answers(read)), message)
     for move in evenly_spaced(possible_moves(position), max_count=2):
@@ -452,7 +553,10 @@ def play_legal(position: Game, action: int) -> Game:
         after.outcome()
     except (Exception, SystemExit) as error:
         kind = "possible roll" if is_chance(position) else "legal action"
-        error.add_note(f"while playing the {kind} {action}, {move_name(position, action)}")
+        played = f"the {kind} {action}, {move_name(position, action)}"
+        if position.awaits_setup:
+            played = f"set-up {action}"
+        error.add_note(f"while playing {played}")
         raise
     return after
 

@@ -47,6 +47,7 @@ def make_project(parent: Path, name: str, original: GameSpec | None = None) -> P
     start = original.start
     numbers = {"num_actions": start.num_actions, "observation_shape": start.observation_shape}
     numbers |= {"max_plies": start.max_plies, "policy_planes": start.policy_planes}
+    numbers |= {name: number for name in ("num_chances", "setups") if (number := getattr(start, name))}
     lines = "\n    ".join(f"{key} = {value}" for key, value in numbers.items())
     texts = {"original_name": original.name, "NUMBERS": lines, "KNOWN_ENDS": known_ends(original)}
     return _write(parent, name, REWRITTEN, texts)

@@ -19,6 +19,7 @@ from plyzero.check.wording import listed, name_of, names_of, shown_moves
 from plyzero.errors import UserError
 from plyzero.rules.chance import chances_of, is_chance
 from plyzero.rules.compiled_game import (
+    COMPILED_RULES,
     RULE_NAMES,
     CompiledGame,
     ForeignGame,
@@ -76,7 +77,9 @@ def is_comparable(game: Game, original: Game) -> TypeGuard[CompiledGame]:
     """Return whether a game is compiled, and has the numbers and a field of State in common with the original."""
     if not isinstance(game, CompiledGame) or isinstance(game, ForeignGame):
         return False
-    one, other = ((each.num_actions, each.num_chances, tuple(each.observation_shape)) for each in (game, original))
+    one, other = (
+        (each.num_actions, each.num_chances, each.setups, tuple(each.observation_shape)) for each in (game, original)
+    )
     return one == other and bool(shared_fields(game, original).keys() - {"to_play"})
 
 
@@ -87,7 +90,9 @@ def compare_rules(game: CompiledGame, original: Game, *, games: int | None = Non
     games:          the number of random games of the original; None for as many as `plyzero check` plays.
     Raises RulesFailedError if a rule of the original raises.
     """
-    wanted = [rule for rule in RULE_NAMES if rule not in ("chances", "score")]
+    wanted = [rule for rule in RULE_NAMES if rule not in ("set_up", "chances", "score")]
+    if game.setups:
+        wanted.insert(1, "set_up")
     if game.num_chances:
         wanted.append("chances")
     if game.max_score and original.max_score:
@@ -110,7 +115,7 @@ def _compiled(game: CompiledGame, written: Sequence[str], otherwise: Rules, mist
     """Return the rules that are `written`, compiled; adds a sentence for each that cannot be to `mistakes`."""
     found = otherwise
     for rule in written:
-        if rule != "start":
+        if rule in COMPILED_RULES:
             try:
                 function = game.rule_functions[rule]
                 compiled = compile_rule(type(game).__name__, rule, function, game.State, {}, boundscheck=True)
@@ -150,12 +155,15 @@ def _mistakes(rules: Rules, written: Sequence[str], game: CompiledGame, played: 
         for rule, compare in COMPARED.items():
             if rule in written and (what := _answer_of(compare, rules, state, position)):
                 yield Mistake(rule, names[:ply], what)
-        by = "play"
-        if ply < len(played.moves) and "play" in written:
+        by = "set_up" if position.awaits_setup else "play"
+        if ply < len(played.moves) and by in written:
             try:
-                rules.play(state, played.moves[ply])
+                if position.awaits_setup:
+                    game.rule_functions["set_up"](record, played.moves[ply])
+                else:
+                    rules.play(state, played.moves[ply])
             except Exception as error:
-                yield Mistake("play", names[: ply + 1], _described(error))
+                yield Mistake(by, names[: ply + 1], _described(error))
                 by = ""
 
 
@@ -243,7 +251,7 @@ def _observe(rules: Rules, state: NDArray[np.uint8], position: Game) -> str:
 
 
 def _chances(rules: Rules, state: NDArray[np.uint8], position: Game) -> str:
-    if position.outcome() is not None:
+    if position.awaits_setup or position.outcome() is not None:
         return ""
     weights = np.zeros(position.num_chances, np.float32)
     rules.chances(state, weights)

@@ -96,7 +96,10 @@ def observations_show_the_limit(sample: Sample) -> None:
 
 def plies_left(sample: Sample, each: SamplePosition) -> float:
     """Return the number of plies until max_plies ends a game without dice; infinity for a game with dice."""
-    return math.inf if sample.start.num_chances else sample.start.max_plies - len(each.moves)
+    if sample.start.num_chances:
+        return math.inf
+    plies = len(each.moves) - 1 if sample.start.awaits_setup else len(each.moves)
+    return sample.start.max_plies - plies
 
 
 def plies_before_limit(sample: Sample, one: SamplePosition, other: SamplePosition) -> float:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.check.laws import evenly_spaced, observation_bytes
+from plyzero.check.laws import evenly_spaced, observation_bytes, some_setups
 from plyzero.rules import random_game
 from plyzero.rules.chance import MAX_ROLLS, is_chance, possible_moves
 from plyzero.rules.game import Game
@@ -21,6 +21,7 @@ from plyzero.rules.random_game import PlayedGame
 
 POSITIONS: Final = 2500  # positions in random games
 NEAR_POSITIONS: Final = 500  # positions next to the initial one, in breadth-first order
+NEAR_SETUPS: Final = 3  # sampled set-ups that these come from, besides the first and the last ones
 RANDOM_PER_SHUFFLING: Final = 10  # random games, or their positions, per game that moves to and fro
 MIN_SHUFFLING: Final = 4  # games that move to and fro
 SHUFFLING_SEED: Final = 1  # part of the seed of such a game, besides 0 and the game's number
@@ -70,7 +71,10 @@ def positions_near(start: Game, count: int = NEAR_POSITIONS) -> list[SamplePosit
     """
     found = [SamplePosition((), start)]
     for moves, position in found:
-        for move in possible_moves(position):
+        following = possible_moves(position)
+        if position.awaits_setup:
+            following = some_setups(position.setups, NEAR_SETUPS)
+        for move in following:
             after = position.play_unchecked(move)
             if after.outcome() is None:
                 found.append(SamplePosition((*moves, move), after))

@@ -55,11 +55,18 @@ def symmetries_are_a_group(trace: GameTrace) -> None:
 def symmetries_agree_with_the_rules(trace: GameTrace) -> None:
     """If a symmetry maps all moves, the result is the mapped position: same outcome, mapped legal actions."""
     start = trace.positions[0]
+    if trace.position.awaits_setup:
+        return
     for number, symmetry in trace.tested_symmetries:
         images = [  # a symmetry leaves the rolls as they are
             move if "chances()" in before else int(symmetry.actions[move])
             for before, move in zip(trace.answers, trace.moves, strict=False)
         ]
+        if start.awaits_setup:
+            setup = trace.image_of_setup(symmetry)
+            if setup is None:
+                continue
+            images[0] = setup
         try:
             reached = trace.replica(number, lambda: start, images)
         except (Exception, SystemExit) as error:

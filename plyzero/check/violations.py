@@ -13,13 +13,22 @@ import numpy as np
 
 from plyzero.check.agreement import COMPILED_LAWS, state_has_all
 from plyzero.check.final_board_laws import FINAL_BOARD_LAWS
-from plyzero.check.laws import CHANCE_LAWS, POSITION_LAWS, TEXT_LAWS, GameTrace, Law, LawBrokenError
+from plyzero.check.laws import (
+    CHANCE_LAWS,
+    POSITION_LAWS,
+    SETUP_LAWS,
+    TEXT_LAWS,
+    GameTrace,
+    Law,
+    LawBrokenError,
+    evenly_spaced,
+)
 from plyzero.check.sample_laws import CHANCE_SAMPLE_LAWS, SAMPLE_LAWS, TURN_LAWS, observations_show_the_limit
 from plyzero.check.sampling import NEAR_POSITIONS, Extent, RulesFailedError, Sample, extent_of
 from plyzero.check.symmetry_laws import SYMMETRY_LAWS
 from plyzero.check.wording import names_of, shown_moves
 from plyzero.errors import UserError
-from plyzero.rules.chance import is_chance, possible_moves, rolls_endlessly
+from plyzero.rules.chance import awaiting_setup, is_chance, possible_moves, rolls_endlessly
 from plyzero.rules.compiled_game import CompiledGame, ForeignGame
 from plyzero.rules.game import Game
 from plyzero.rules.random_game import PlayedGame
@@ -31,7 +40,7 @@ INTERPRETED_PART: Final = 16
 FIRST_PART: Final = 15
 """All laws are first checked on one of this many positions."""
 
-GAME_LAWS: Final = (*CHANCE_LAWS, *POSITION_LAWS, *FINAL_BOARD_LAWS, *TEXT_LAWS, *SYMMETRY_LAWS)
+GAME_LAWS: Final = (*SETUP_LAWS, *CHANCE_LAWS, *POSITION_LAWS, *FINAL_BOARD_LAWS, *TEXT_LAWS, *SYMMETRY_LAWS)
 ALL_LAWS: Final = (*COMPILED_LAWS, *GAME_LAWS, *CHANCE_SAMPLE_LAWS, *TURN_LAWS, *SAMPLE_LAWS)
 """All laws of GameTraces but COMPILED_LAWS, and all laws, in the order of their checks."""
 
@@ -51,7 +60,7 @@ DRAW_EVERY: Final = 8  # moves of a compiled game
 MakeGame = Callable[[], Game]
 """The type of a function that returns a new initial position."""
 
-Choose = Callable[[list[int]], int | None]
+Choose = Callable[[Sequence[int]], int | None]
 """The type of a function that returns one of the legal moves, or None to end the game."""
 
 Progress = Callable[[str, int], None]
@@ -103,6 +112,7 @@ def find_violation(
     on_violation: called with the violation as it was found first, before fewer moves are looked for.
     on_games:     called with `sample` once the laws hold on the first part of the games.
     """
+    make = functools.partial(_start_of_game, make)
     start, extent = make(), extent_of(games)
     compared = sample or Sample(start, extent)
     laws = [law for law in (*laws_of(start), *extra_laws) if law.name not in skip]
@@ -153,6 +163,8 @@ def laws_of(start: Game) -> list[Law]:
         needs_library = law.check is state_has_all
         if not isinstance(start, CompiledGame) or needs_library != isinstance(start, ForeignGame):
             without.append(law)
+    if not start.setups:
+        without += SETUP_LAWS
     if not start.num_chances:
         without += [*CHANCE_LAWS, *CHANCE_SAMPLE_LAWS]
     if not start.final_planes:
@@ -213,7 +225,7 @@ def _random_choice(number: int, positions: float) -> Choose:
     rng = np.random.default_rng(number)
     asked = itertools.count(1)
 
-    def choose(legal: list[int]) -> int | None:
+    def choose(legal: Sequence[int]) -> int | None:
         return legal[int(rng.integers(len(legal)))] if next(asked) < positions else None
 
     return choose
@@ -257,12 +269,13 @@ def shorten(make: MakeGame, laws: Sequence[Law], found: Violation) -> Violation:
         if len(moves) > len(found.moves) or left < 0:
             break
         trace = GameTrace(make)
-        broken, legal = None, list[int]()
+        broken: Violation | None = None
+        legal: Sequence[int] = ()
         for action in (None, *moves):
             broken, legal = play_and_check(trace, laws, action)
         if is_better(broken):
             return broken
-        sequences += [(*moves, action) for action in legal]
+        sequences += [(*moves, action) for action in legal[:NEAR_POSITIONS]]
     return found
 
 
@@ -273,7 +286,7 @@ def _next_legal(moves: Iterable[int | float]) -> Choose:
     """
     left = iter(moves)
 
-    def choose(legal: list[int]) -> int | None:
+    def choose(legal: Sequence[int]) -> int | None:
         for move in left:
             if isinstance(move, float):
                 return legal[int(move * len(legal))]
@@ -311,7 +324,7 @@ def play_until_violation(trace: GameTrace, laws: Sequence[Law], choose: Choose) 
             return broken
 
 
-def play_and_check(trace: GameTrace, laws: Sequence[Law], action: int | None) -> tuple[Violation | None, list[int]]:
+def play_and_check(trace: GameTrace, laws: Sequence[Law], action: int | None) -> tuple[Violation | None, Sequence[int]]:
     """Play `action`, None for the initial position, and check `laws`.
 
     Return the violation, None if the laws hold, and the legal actions to go on with: none if the game is over, has
@@ -365,7 +378,7 @@ def _replayed(make: MakeGame, moves: Sequence[int]) -> Violation | None:
     trace = GameTrace(make)
     if found := play_until_violation(trace, POSITION_LAWS, _next_legal(moves)):
         return found
-    for action in possible_moves(trace.position):
+    for action in evenly_spaced(possible_moves(trace.position), max_count=NEAR_POSITIONS):
         if found := play_until_violation(GameTrace(make), POSITION_LAWS, _next_legal([*moves, action])):
             return found
     return None
@@ -422,6 +435,11 @@ def _positions(start: Game, moves: Sequence[int]) -> list[Game]:
         for move in moves:
             positions.append(positions[-1].play_unchecked(move))
     return positions
+
+
+def _start_of_game(make: MakeGame) -> Game:
+    """Return a new initial position, which awaits a set-up in a game with set-ups."""
+    return awaiting_setup(make())
 
 
 def _start_to_check(make: MakeGame, *, plain: bool) -> Game:

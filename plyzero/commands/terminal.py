@@ -102,11 +102,14 @@ class Terminal:
                 self.bot.choose(first_decision(self.session.game.start))
 
     def show_board(self) -> None:
-        """Print the rolls, the board, the result of a finished game, and a note if the same player moves again."""
+        """Print the set-up, the rolls, the board, the result of a finished game, and a note if a player moves again."""
         session = self.session
         self.is_outdated = False
-        if session.last_rolls:
-            self.say(f"Rolled: {' '.join(session.last_rolls)}.")
+        setup, rolls = session.setup_and_rolls
+        if setup:
+            self.say(f"{setup.capitalize()}.")
+        if rolls:
+            self.say(f"Rolled: {' '.join(rolls)}.")
         self.say(f"\n{session.position}")
         if session.outcome:
             self.say(f"{_result(session, session.outcome)}.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from plyzero.errors import shown
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.chance import is_chance, roll_dice
+from plyzero.rules.chance import is_chance, move_name, roll_dice, setup_name
 from plyzero.rules.game import Game, Outcome, outcome_code
 from plyzero.rules.notation import action_names, play_named
 from plyzero.run.json_games import WINNERS
@@ -77,13 +77,20 @@ class Session:
 
     @property
     def last_rolls(self) -> list[str]:
-        """The names of the rolls after the last move, or before the first one."""
+        """The names of the rolls after the last move, or before the first one; the first may be that of a set-up."""
         names: list[str] = []
         for position, move in zip(self.positions[-2::-1], self.moves[::-1], strict=True):
             if not is_chance(position):
                 break
-            names.insert(0, position.roll_name(move))
+            names.insert(0, move_name(position, move))
         return names
+
+    @property
+    def setup_and_rolls(self) -> tuple[str, list[str]]:
+        """The set-up in words, "" if there is none or a player has moved since; the names of the other last rolls."""
+        names = self.last_rolls
+        setup = setup_name(self.positions, self.moves) if len(names) == len(self.moves) else ""
+        return setup, names[1:] if setup else names
 
     def play(self, action: int) -> None:
         """Play a legal action for the player to move, and roll where chance moves then."""

@@ -15,7 +15,7 @@ import numpy as np
 from plyzero.errors import UserError
 from plyzero.play.clock import Clock
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.chance import roll_dice
+from plyzero.rules.chance import move_name, roll_dice
 from plyzero.rules.game import Game
 from plyzero.rules.notation import play_named
 
@@ -343,6 +343,6 @@ def _rolled(position: Game, rng: np.random.Generator) -> tuple[Game, list[str]]:
     """Return the position after the rolls that chance makes in `position`, and their names."""
     names = []
     for roll in roll_dice(position, rng)[1]:
-        names.append(position.roll_name(roll))
+        names.append(move_name(position, roll))
         position = position.play_unchecked(roll)
     return position, names

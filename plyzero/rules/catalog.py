@@ -23,6 +23,7 @@ from typing import Final
 
 from plyzero.errors import UserError, plain, shown
 from plyzero.extensions import find_extensions, load_extension
+from plyzero.rules.chance import awaiting_setup, without_setup
 from plyzero.rules.declarations import check_declarations
 from plyzero.rules.game import Game
 from plyzero.rules.user_errors import with_location
@@ -72,7 +73,7 @@ class GameSpec:
     """A game that was found by name.
 
     name:  the canonical name, with the parameters that differ from their defaults: `othello(size=6)`.
-    start: the initial position, or another one to begin with.
+    start: the initial position, which awaits a set-up in a game with set-ups, or another one to begin with.
     text:  of that other one; "" if it is the initial position.
     """
 
@@ -101,7 +102,7 @@ class GameSpec:
             return self
         if self.text or not isinstance(text, str):
             raise ValueError(f"the game begins at another position, {shown(text)}")
-        start = self.start.from_text(text)
+        start = without_setup(self.start).from_text(text)
         if start.outcome() is not None:
             raise ValueError("the game is over in this position, so no move is possible")
         return replace(self, start=start, text=text)
@@ -145,7 +146,7 @@ def load_game(game: str | type[Game]) -> GameSpec:
     for key in parameters:
         if key not in known:
             raise UserError(f"{target} has no parameter {key!r}; it has: {', '.join(known) or 'none'}")
-    start = create(text, cls, parameters)
+    start = awaiting_setup(create(text, cls, parameters))
     try:
         check_declarations(target, start)
     except UserError:

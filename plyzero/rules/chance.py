@@ -1,10 +1,12 @@
 """Chance: the rolls that are possible in a position, sampled by a generator or by the seed of a recorded game.
 
-A *roll* is an outcome of chance, a number from 0 to num_chances - 1: of dice, of a coin, of a shuffled card.
+A *roll* is an outcome of chance, a number from 0 to num_chances - 1: of dice, of a coin, of a shuffled card. In a game
+with set-ups the first roll is the number of a set-up, from 0 to setups - 1: the start of the game awaits it.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, Protocol, Self, TypeVar
@@ -12,13 +14,16 @@ from typing import Final, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from plyzero.rules.counter_rng import random_bits
+from plyzero.rules.counter_rng import random_bits, seed_with_bits
 
 MAX_ROLLS: Final = 1024
 """Largest number of rolls between two moves."""
 
 ENDLESS_ROLLS: Final = f"after {MAX_ROLLS} rolls no player is to move: does play() end the roll?"
 """Message about rules with more than MAX_ROLLS rolls."""
+
+MAX_SETUPS: Final = 1 << 32
+"""Largest number of set-ups of a game."""
 
 _NO_CHANCES: Final = np.zeros(0, np.float32)
 
@@ -27,11 +32,14 @@ class Position(Protocol):
     """The part of a plyzero.rules.game.Game that rolls and the names of moves need."""
 
     num_chances: int
+    setups: int
+    awaits_setup: bool
 
     @property
     def to_play(self) -> int: ...
     def legal_actions(self) -> Sequence[int]: ...
     def chances(self) -> Sequence[float]: ...
+    def set_up(self, number: int) -> Self: ...
     def outcome(self) -> object | None: ...
     def play(self, action: int) -> Self: ...
     def play_unchecked(self, action: int) -> Self: ...
@@ -43,8 +51,31 @@ class Position(Protocol):
 P = TypeVar("P", bound=Position)
 
 
+def awaiting_setup(start: P) -> P:
+    """Return a copy of the initial position that awaits a set-up; `start` itself in a game without set-ups."""
+    if not start.setups:
+        return start
+    awaiting = copy.copy(start)
+    vars(awaiting)["awaits_setup"] = True
+    return awaiting
+
+
+def without_setup(position: P) -> P:
+    """Return a copy of a position that awaits a set-up as one in which a player moves; another position itself."""
+    if not position.awaits_setup:
+        return position
+    usual = copy.copy(position)
+    vars(usual).pop("awaits_setup", None)
+    return usual
+
+
 def chances_of(position: Position) -> NDArray[np.float32]:
-    """Return the probability of each roll, `[K]` float32; `[0]` where a player moves or the game is over."""
+    """Return the probability of each roll, `[K]` float32; `[0]` where a player moves or the game is over.
+
+    Raises ValueError where a set-up is awaited: there are too many to list.
+    """
+    if position.awaits_setup:
+        raise ValueError("a set-up is due: play its number first, or a random one with plyzero.rolled(start, rng)")
     if not position.num_chances or position.outcome() is not None:
         return _NO_CHANCES
     chances = np.asarray(position.chances(), np.float32)
@@ -52,8 +83,8 @@ def chances_of(position: Position) -> NDArray[np.float32]:
 
 
 def is_chance(position: Position) -> bool:
-    """Return whether chance moves next: not a player, and the game is not over."""
-    return len(chances_of(position)) > 0
+    """Return whether chance moves next, by a set-up or by a roll: not a player, and the game is not over."""
+    return position.awaits_setup or len(chances_of(position)) > 0
 
 
 def rolls_endlessly(positions: Sequence[Position]) -> bool:
@@ -61,33 +92,65 @@ def rolls_endlessly(positions: Sequence[Position]) -> bool:
     return len(positions) > MAX_ROLLS and all(map(is_chance, positions[: -MAX_ROLLS - 2 : -1]))
 
 
-def possible_moves(position: Position) -> list[int]:
-    """Return what can be played next: the legal actions, or the rolls that are possible if chance moves."""
+def possible_moves(position: Position) -> Sequence[int]:
+    """Return what can be played next: the legal actions, or what `possible_rolls` returns if chance moves."""
     return possible_rolls(position) or [int(each) for each in position.legal_actions()]
 
 
-def possible_rolls(position: Position) -> list[int]:
-    """Return the rolls that are possible in `position`; none where a player moves or the game is over."""
-    return np.flatnonzero(chances_of(position)).tolist()
+def possible_rolls(position: Position) -> Sequence[int]:
+    """Return the rolls that are possible in `position`; none where a player moves or the game is over.
+
+    Where a set-up is awaited, they are a range, which may be too long for a list.
+    """
+    if position.awaits_setup:
+        return range(position.setups)
+    rolls: list[int] = np.flatnonzero(chances_of(position)).tolist()
+    return rolls
 
 
 def move_name(position: Position, move: int) -> str:
-    """Return the name of an action, or of a roll if chance moves in `position`."""
+    """Return the name of an action; of a roll if chance moves in `position`; the number of a set-up."""
+    if position.awaits_setup:
+        return str(move)
     return position.roll_name(move) if is_chance(position) else position.action_name(move)
 
 
 def parse_move(position: Position, text: str) -> int:
-    """Return the legal action, or the possible roll, whose name is `text`, ignoring case.
+    """Return the legal action, the possible roll or the set-up whose name is `text`, ignoring case.
 
     Raises ValueError with what is expected if there is none.
     """
     if not is_chance(position):
         return position.parse_action(text)
-    names = {position.roll_name(roll).lower(): roll for roll in possible_rolls(position)}
     wanted = text.strip().lower()
-    if wanted not in names:
-        raise ValueError(f"expected a roll, one of {' '.join(names)}, got {text.strip()!r}")
-    return names[wanted]
+    if position.awaits_setup:
+        if wanted.isdecimal() and wanted.isascii() and len(wanted) < 12 and int(wanted) < position.setups:
+            return int(wanted)
+    else:
+        names = {position.roll_name(roll).lower(): roll for roll in possible_rolls(position)}
+        if wanted in names:
+            return names[wanted]
+    raise ValueError(f"expected {expected_rolls(position)}, got {text.strip()!r}")
+
+
+def expected_rolls(position: Position) -> str:
+    """Return in words what can be rolled in `position`, where chance moves."""
+    if position.awaits_setup:
+        return f"the number of a set-up, from 0 to {position.setups - 1}"
+    return f"a roll, one of {' '.join(map(position.roll_name, possible_rolls(position)))}"
+
+
+def setup_name(positions: Sequence[Position], moves: Sequence[int]) -> str:
+    """Return the set-up that a game began with, in words such as "set-up 518"; "" if it began with none.
+
+    positions, moves: those of the game; the first of `moves` was played in the first of `positions`.
+    """
+    return f"set-up {moves[0]}" if len(moves) and positions[0].awaits_setup else ""
+
+
+def setup_at(setups: int, random: float) -> int:
+    """Return the set-up, of so many, at `random`, from [0, 1), of which 32 bits are used."""
+    return int(random * 2**32) * int(setups) >> 32
 
 
 def roll_at(chances: NDArray[np.float32], random: float) -> int:
@@ -120,10 +183,21 @@ def roll_random(seed: np.uint64, opening_plies: int, ply: int, number: int) -> f
     return random_bits(seed, first + MAX_ROLLS * ply + number) / 2**32
 
 
+def random_setup(seed: np.uint64, setups: int) -> int:
+    """Return the set-up, of so many, of a game of self-play: it is the first roll before the first move."""
+    return setup_at(setups, roll_random(seed, 0, 0, 0))
+
+
+def seed_of_setup(number: int, setups: int, like: int) -> int:
+    """Return the seed of a game in which `random_setup` is `number`; `like`, 32 bits, makes such seeds different."""
+    counter = 1 << 30  # that of the first roll, in roll_random
+    return seed_with_bits(-(-(number << 32) // int(setups)), counter, like)
+
+
 def rolled(position: P, rng: np.random.Generator) -> P:
     """Return the next position at which a player moves or the game is over, after all rolls on the way.
 
-    The rolls are sampled by `rng`. A game without dice returns `position` itself and leaves `rng` alone.
+    The rolls are sampled by `rng`. Where chance does not move, it returns `position` itself and leaves `rng` alone.
     """
     return roll_dice(position, rng)[0]
 
@@ -145,6 +219,9 @@ def roll_on(position: P, random: Callable[[int], float]) -> tuple[P, list[int]]:
     Raises ValueError after MAX_ROLLS rolls.
     """
     rolls: list[int] = []
+    if position.awaits_setup:
+        rolls.append(setup_at(position.setups, random(0)))
+        position = position.set_up(rolls[0])
     while len(chances := chances_of(position)):
         if len(rolls) == MAX_ROLLS:
             raise ValueError(ENDLESS_ROLLS)

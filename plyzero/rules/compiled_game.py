@@ -6,6 +6,7 @@ class Nim(CompiledGame, version=1):
     num_actions, observation_shape, max_plies = 3, (1, 1, 1), 21
 
     def start(s): s["stones"] = 21                    # optional; every field of a new state is zero
+    def set_up(s, number): ...                        # only with set-ups: s is as `start` has left it
     def legal(s, mask): mask[: s["stones"]] = True    # mask is all False when the rule is called
     def play(s, action): ...                          # s is already a copy
     def outcome(s): ...                               # ONGOING, DRAW, or the winner: 0 or 1
@@ -74,9 +75,11 @@ class Rules(NamedTuple):
 RuleFunctions = dict[str, Function]
 """The type of the rules as a class defines them: plain functions over a record, by name."""
 
-RULE_NAMES: Final = ("start", "play", "outcome", "legal", "observe", "chances", "score")
-"""The methods of a compiled game that are rules. `start`, `chances` and `score` are optional; those after `start` are
-in the order of Rules."""
+COMPILED_RULES: Final = ("play", "outcome", "legal", "observe", "chances", "score")
+"""The rules that are compiled, in the order of Rules; `chances` and `score` are optional."""
+
+RULE_NAMES: Final = ("start", "set_up", *COMPILED_RULES)
+"""The methods of a compiled game that are rules. `start` and `set_up` are optional, and called as plain Python."""
 
 
 def no_chances(s: Record, weights: NDArray[np.float32]) -> None:
@@ -105,18 +108,29 @@ class CompiledGame(Game):
 
     is_compiled = True
 
+    is_foreign: ClassVar[bool] = False
+    """Whether the rules are machine code of another compiler."""
+
     def __init_subclass__(cls, *, version: int | None = None, **kwargs: object) -> None:
         found = {name: vars(cls)[name] for name in RULE_NAMES if name in vars(cls)}
-        arguments = {"play": ("action",), "legal": ("mask",), "observe": ("planes",), "chances": ("weights",)}
+        arguments = {
+            "set_up": ("number",),
+            "play": ("action",),
+            "legal": ("mask",),
+            "observe": ("planes",),
+            "chances": ("weights",),
+        }
         for name, rule in found.items():
             expected = ("s", *arguments.get(name, ()))
             if rule.__code__.co_argcount != len(expected):
                 raise TypeError(f"{cls.__name__}.{name}: a rule takes {', '.join(expected)}, and no self")
         for name in found:
             delattr(cls, name)  # the attribute is then the method of Game, implemented below
+        if "set_up" in found or (cls.is_foreign and vars(cls).get("setups")):
+            cls.set_up = _set_up_by_rule  # type: ignore[method-assign, assignment]
         cls.rule_functions = {**cls.rule_functions, **found}
         super().__init_subclass__(version=version, **kwargs)
-        missing = [name for name in RULE_NAMES if name not in cls.rule_functions and name != "start"]
+        missing = [name for name in COMPILED_RULES if name not in cls.rule_functions]
         if missing:
             raise TypeError(f"{cls.__name__}: a compiled game needs the rules {', '.join(missing)}")
 
@@ -181,11 +195,16 @@ class CompiledGame(Game):
         return self.state.view(self.State)[0]
 
     def with_state(self, state: NDArray[np.uint8]) -> Self:
-        """Return the position with a copy of `state`, `[S]` uint8, as its state."""
+        """Return the position with a copy of `state`, `[S]` uint8, as its state. It awaits no set-up."""
         position = object.__new__(type(self))  # the same as copy.copy in a quarter of the time
         position.__dict__.update(self.__dict__)
+        position.__dict__.pop("awaits_setup", None)
         position.state = np.array(state)
         return position
+
+    def write_setup(self, number: int) -> None:
+        """Make the state, which is that of a new initial position, that of a set-up: by the rule `set_up`."""
+        self.rule_functions["set_up"](self.record, number)
 
     @property
     def to_play(self) -> int:
@@ -235,13 +254,21 @@ class CompiledGame(Game):
         return self.state.tobytes()
 
 
+def _set_up_by_rule(start: CompiledGame, number: int) -> CompiledGame:
+    """Return what Game.set_up returns."""
+    position = start.with_state(start.state)
+    position.write_setup(number)
+    return position
+
+
 class ForeignGame(CompiledGame):
     """A compiled game whose rules are machine code of another compiler.
 
     Such rules may end the process, never return, or keep variables of their own, and they have no source in Python.
     """
 
-    rule_functions = dict.fromkeys(RULE_NAMES[1:], no_chances)  # never called
+    rule_functions = dict.fromkeys(COMPILED_RULES, no_chances)  # never called
+    is_foreign = True
 
     def tried(self, is_clean: Callable[[Any], bool]) -> bool:
         """Return what `is_clean` returns for this position in a child process; False if it raises.
@@ -259,11 +286,11 @@ def compile_rules(name: str, functions: RuleFunctions, state: np.dtype[np.void],
     Raises UserError with a line for each rule that Numba cannot compile, or if a rule is not written yet.
     """
     expect_written(name, functions)
-    key = (repr(state.descr), boundscheck, *(functions[rule] for rule in RULE_NAMES[1:]))
+    key = (repr(state.descr), boundscheck, *(functions[rule] for rule in COMPILED_RULES))
     if key not in _compiled:
         done: dict[Function, Function] = {}
         compiled, mistakes = [], []
-        for rule in RULE_NAMES[1:]:
+        for rule in COMPILED_RULES:
             try:
                 compiled.append(compile_rule(name, rule, functions[rule], state, done, boundscheck=boundscheck))
             except UserError as error:
@@ -298,7 +325,7 @@ def compile_rule(
     try:
         dispatcher = outer(_on_bytes(inlined, state))
         if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-            signature = SIGNATURES[RULE_NAMES.index(rule) - 1]
+            signature = SIGNATURES[COMPILED_RULES.index(rule)]
             keep_rule(dispatcher, function, state.descr, boundscheck).compile(signature)
             dispatcher.disable_compile()
     except Exception as error:  # Numba raises errors of many types, Python's own among them
@@ -324,10 +351,10 @@ def expect_written(name: str, functions: RuleFunctions) -> None:
 
 def interpret_rules(functions: RuleFunctions, state: np.dtype[np.void]) -> Rules:
     """Return the rules `functions` for states of dtype `state` as plain Python, including the kernels they call."""
-    key = (repr(state.descr), *(functions[rule] for rule in RULE_NAMES[1:]))
+    key = (repr(state.descr), *(functions[rule] for rule in COMPILED_RULES))
     if key not in _interpreted:
         done: dict[Function, Function] = {}
-        plain = [redecorate(functions[rule], lambda function: function, done) for rule in RULE_NAMES[1:]]
+        plain = [redecorate(functions[rule], lambda function: function, done) for rule in COMPILED_RULES]
         _interpreted[key] = Rules(*(_on_bytes(function, state) for function in plain))
     return _interpreted[key]
 

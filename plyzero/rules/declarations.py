@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from plyzero.errors import UserError, shown
-from plyzero.rules.chance import first_decision
+from plyzero.rules.chance import MAX_SETUPS, first_decision
 from plyzero.rules.game import Game
 from plyzero.rules.symmetry import Symmetry
 from plyzero.rules.user_errors import with_location
@@ -28,6 +28,7 @@ def check_declarations(target: str, start: Game) -> None:
             raise UserError(f"{target} does not define {name}")
     _check_numbers(target, start)
     _check_chances(target, start)
+    _check_setups(target, start)
     _check_observation(target, start)
     _check_symmetries(target, start)
 
@@ -48,6 +49,18 @@ def _check_chances(target: str, start: Game) -> None:
         return
     if type(start).chances is not Game.chances:
         raise UserError(f"{target} defines chances(), but num_chances is 0: give the number of different rolls")
+
+
+def _check_setups(target: str, start: Game) -> None:
+    setups = start.setups
+    if isinstance(setups, bool) or not isinstance(setups, int | np.integer) or not 0 <= setups <= MAX_SETUPS:
+        raise UserError(f"{target}.setups: expected a number from 0 to 2**32, got {shown(setups)}")
+    has_rule = type(start).set_up is not Game.set_up
+    if setups and not has_rule:
+        raise UserError(f"{target} has setups = {setups}, but no set_up(): define it, or leave out setups")
+    depends_on_parameter = "setups" in vars(start)  # and may be 0 for this one
+    if has_rule and not setups and not depends_on_parameter:
+        raise UserError(f"{target} defines set_up(), but setups is 0: give the number of different set-ups")
 
 
 def _check_observation(target: str, start: Game) -> None:
@@ -73,6 +86,8 @@ def _observe_first_decision(target: str, start: Game) -> None:
     try:
         decision = first_decision(start)
     except (Exception, SystemExit) as error:
+        if start.awaits_setup and not start.num_chances:
+            raise UserError(f"cannot set up the first position of {target}: {with_location(error)}") from error
         raise UserError(
             f"cannot roll the dice at the start of {target}: {with_location(error)}; chances() has to return () "
             "where a player moves"

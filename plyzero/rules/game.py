@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import string
 import warnings
 from abc import ABC, abstractmethod
@@ -17,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from plyzero.rules.board import Board, find_board_fault, read_text
 from plyzero.rules.board_svg import render_svg
-from plyzero.rules.chance import possible_rolls
+from plyzero.rules.chance import possible_rolls, without_setup
 from plyzero.rules.notation import moves_to
 from plyzero.rules.symmetry import Symmetry
 from plyzero.rules.user_errors import with_location
@@ -91,6 +92,7 @@ class Game(ABC):
               max_score, points_count, final_board with final_planes, rules_text, sgf_game, uci_variant, uci_move, fen,
               waived_laws (all with defaults)
     With dice: num_chances, chances, roll_name
+    With many random set-ups: setups, set_up
 
     The players are 0 and 1. The player to move is always read from `to_play` and need not alternate, so passes and
     double moves work. Keyword arguments of the class are the parameters of the game (`othello(size=6)`) and need
@@ -117,6 +119,14 @@ class Game(ABC):
 
     num_chances: int = 0
     """The number of different rolls in the whole game, such as 6 of a die; 0 = no dice, coins or shuffled cards."""
+
+    setups: int = 0
+    """The number of different set-ups of a game that begins with a random one, all equally likely, at most 2**32;
+    0 = the game always begins at `YourGame()`. Each game then begins with `set_up` of a random number, as its first
+    roll. `YourGame()` is the usual position, which need not be one of them."""
+
+    awaits_setup: bool = False
+    """Whether a set-up is due at this position: only at the start of a game with set-ups. plyzero sets it."""
 
     max_score: float = 0
     """The largest number of points by which a player can win; 0 = the game has no points. With points, every `Outcome`
@@ -154,9 +164,14 @@ class Game(ABC):
         super().__init_subclass__(**kwargs)
         if version is not None:
             cls.version = version
-        if "play" in vars(cls):
+        own = vars(cls).keys() & {"play", "set_up"}
+        if "play" in own:
             cls.play_unchecked = vars(cls)["play"]  # type: ignore[method-assign]
             cls.play = _checked(cls.play_unchecked)  # type: ignore[method-assign, assignment]
+        if "set_up" in own:
+            cls.set_up = _in_range(vars(cls)["set_up"])  # type: ignore[method-assign, assignment]
+        if own and cls.set_up is not Game.set_up:
+            cls.play_unchecked = _after_setup(cls.play_unchecked)  # type: ignore[method-assign, assignment]
         copied_in_another_way = {"__slots__", "__getstate__", "__setstate__", "__reduce__", "__reduce_ex__"}
         if vars(cls).keys() & copied_in_another_way and "__copy__" not in vars(cls):
             cls.__copy__ = None  # type: ignore[assignment]
@@ -183,8 +198,17 @@ class Game(ABC):
         """Return the position after `action`, without changing this one.
 
         A subclass may assume that `action` is legal: its `play` is wrapped in a check that raises IllegalActionError.
-        The search, which plays legal actions only, skips the check and calls `play_unchecked`.
+        The search, which plays legal actions only, skips the check and calls `play_unchecked`. Where a set-up is due,
+        its number is played.
         """
+
+    def set_up(self, number: int) -> Self:
+        """Return the position of set-up `number`, from 0 to setups - 1. It is called on the initial position.
+
+        The same number always gives the same position. A subclass may assume that the number is in this range: its
+        `set_up` is wrapped in a check that raises IllegalActionError.
+        """
+        raise NotImplementedError
 
     def play_unchecked(self, action: int) -> Self:
         """Return the position after `action`, which must be legal. This is `play` as the subclass defines it."""
@@ -230,6 +254,8 @@ class Game(ABC):
         board, _ = rendered(self)
         if board is not None:
             return str(board)
+        if self.awaits_setup:
+            return f"one of {self.setups} set-ups"
         if rolls := possible_rolls(self):
             return f"chance moves: {' '.join(map(self.roll_name, rolls))}"
         return observation_text(self)
@@ -247,7 +273,9 @@ class Game(ABC):
 
     def __repr__(self) -> str:
         """Return the name of the class, who is to move, and the position as text."""
-        turn = "a roll is due" if possible_rolls(self) else self.outcome() or f"player {self.to_play} to move"
+        turn: object = "a set-up is due"
+        if not self.awaits_setup:
+            turn = "a roll is due" if possible_rolls(self) else self.outcome() or f"player {self.to_play} to move"
         return f"{type(self).__name__}, {turn}:\n{self}"
 
     def _repr_svg_(self) -> str | None:
@@ -352,6 +380,8 @@ G = TypeVar("G", bound=Game)
 def _checked(play: Callable[[G, int], G]) -> Callable[[G, int], G]:
     @functools.wraps(play)
     def play_if_legal(self: G, action: int) -> G:
+        if self.awaits_setup:
+            return self.set_up(action)
         rolls = possible_rolls(self)
         if rolls and action not in rolls:
             raise IllegalActionError(f"impossible roll {action} in\n{self}\npossible: {rolls}")
@@ -362,6 +392,28 @@ def _checked(play: Callable[[G, int], G]) -> Callable[[G, int], G]:
         return play(self, action)
 
     return play_if_legal
+
+
+def _in_range(set_up: Callable[[G, int], G]) -> Callable[[G, int], G]:
+    @functools.wraps(set_up)
+    def set_up_if_there(self: G, number: int) -> G:
+        number = operator.index(number)
+        if not 0 <= number < self.setups:
+            raise IllegalActionError(f"expected the number of a set-up, from 0 to {self.setups - 1}, got {number}")
+        position = set_up(without_setup(self), number)
+        if not isinstance(position, Game):
+            raise TypeError(f"set_up({number}) returns {position!r}, expected a position; is a return missing?")
+        return position
+
+    return set_up_if_there
+
+
+def _after_setup(play: Callable[[G, int], G]) -> Callable[[G, int], G]:
+    @functools.wraps(play)
+    def set_up_or_play(self: G, action: int) -> G:
+        return self.set_up(action) if self.awaits_setup else play(self, action)
+
+    return set_up_or_play
 
 
 def _name_if_any(position: Game, action: int) -> str:

@@ -47,11 +47,12 @@ def play_named(position: P, moves: Sequence[str]) -> tuple[list[P], list[int]]:
 def read_starts(path: Path, start: Position) -> list[list[int]]:
     """Return the moves from `start` to each position of a file. Blank lines separate the positions.
 
-    Raises UserError if the file cannot be read, a position cannot be reached, or the game has dice.
+    Raises UserError if the file cannot be read, a position cannot be reached, or the game has dice or set-ups.
     """
     try:
-        if start.num_chances:
-            raise ValueError("a game with dice begins with rolls of its own")
+        if start.num_chances or start.awaits_setup:
+            chance = "set-ups" if start.awaits_setup else "dice"
+            raise ValueError(f"a game with {chance} begins with rolls of its own")
         return [moves_to(start, text) for text in re.split(r"\n\s*\n", path.read_text().strip("\n"))]
     except (OSError, ValueError) as error:
         raise UserError(f"selfplay.starts = {path} cannot be used: {plain(str(error), 300)}") from error

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plyzero.rules.chance import ENDLESS_ROLLS, chances_of, is_chance, roll_at, rolls_endlessly
+from plyzero.rules.chance import ENDLESS_ROLLS, chances_of, is_chance, roll_at, rolls_endlessly, setup_at
 from plyzero.rules.game import Game
 
 
@@ -43,7 +43,9 @@ def play_on(game: PlayedGame, choose: Callable[[Sequence[Game]], int]) -> None:
 
 
 def random_move(position: Game, rng: np.random.Generator) -> int:
-    """Return a uniformly random legal action or, if chance moves, a roll sampled by its probability."""
+    """Return a uniformly random legal action or, if chance moves, a set-up or a roll sampled by its probability."""
+    if position.awaits_setup:
+        return setup_at(position.setups, rng.random())
     chances = chances_of(position)
     if len(chances):
         return roll_at(chances, rng.random())

@@ -23,7 +23,7 @@ class Seen(NamedTuple):
     outcome:     the code of the outcome.
     to_play:     the player to move; 0 where no player moves.
     observation: empty where no player moves, and nothing asks for it.
-    chances:     the probability of each roll where chance moves; empty elsewhere.
+    chances:     the probability of each roll where chance moves, [1.0] where a set-up is due; empty elsewhere.
     """
 
     legal: NDArray[np.bool_]
@@ -36,6 +36,8 @@ class Seen(NamedTuple):
 def look(position: Game) -> Seen:
     """Return the answers of `position`."""
     legal = np.zeros(position.num_actions, np.bool_)
+    if position.awaits_setup:
+        return Seen(legal, ONGOING, 0, np.zeros(0, np.float32), np.ones(1, np.float32))
     outcome, chances = position.outcome(), chances_of(position)
     if outcome is not None or len(chances):
         return Seen(legal, outcome_code(outcome), 0, np.zeros(0, np.float32), chances)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from plyzero.errors import plain, shown
 from plyzero.lines import MAX_LINE, parse_object
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.chance import is_chance, replay_game
+from plyzero.rules.chance import is_chance, replay_game, seed_of_setup
+from plyzero.rules.counter_rng import WORD
 from plyzero.rules.game import DRAW, ONGOING, Game, outcome_code
 from plyzero.rules.notation import action_names, play_named
 from plyzero.run.records import BY_RULE, GAME, MOVE, POSITION, RESIGNED, TRUNCATED, UNKNOWN_SCORE, Games, score_of
@@ -171,7 +172,10 @@ def _import_game(found: dict[str, object], game: GameSpec) -> Games:
     table["prior"] = np.repeat(1 / positions["num_legal"], positions["num_legal"])
     table["q"] = np.nan
     score = score_of(outcome if end == BY_RULE else None, game.start)
-    record = (_identity(found), len(played), winner, end, 0, opening, score)
+    identity, seed = _identity(found), 0
+    if game.start.awaits_setup:
+        seed = seed_of_setup(actions[0], game.start.setups, identity & WORD)
+    record = (identity, len(played), winner, end, seed, opening, score)
     observations = [np.asarray(position.observe(), position.observation_dtype) for position in played]
     return Games(np.array([record], GAME), positions, table, np.stack(observations))
 

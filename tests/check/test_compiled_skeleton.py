@@ -395,3 +395,52 @@ def test_a_player_who_is_worked_out_becomes_a_field_that_play_sets():
     made = Skeleton(load_game("plyzero.check.template.tic_tac_toe:TicTacToe"), "Fast")
     assert [field.name for field in made.fields] == ["board", "to_play"]
     assert "# def to_play(self) -> int:" in made.texts["STUBS"]
+
+
+HEAPS = {
+    "set_up": """
+        for heap in range(3):
+            s["heaps"][heap] = 1 + (number >> 2 * heap & 3)
+    """,
+    "play": """
+        s["heaps"][action // 2] -= action % 2 + 1
+        s["to_play"] = 1 - s["to_play"]
+    """,
+    "outcome": """
+        other = 1 - s["to_play"]
+        return other if s["heaps"].sum() == 0 else ONGOING
+    """,
+    "legal": """
+        for heap in range(3):
+            mask[2 * heap] = s["heaps"][heap] >= 1
+            mask[2 * heap + 1] = s["heaps"][heap] >= 2
+    """,
+    "observe": """
+        for heap in range(3):
+            planes[heap, s["heaps"][heap], 0] = 1
+    """,
+}
+"""The rules of tests/helpers/setups.py's Heaps, as a person writes them into the skeleton."""
+
+
+def test_set_ups_are_a_rule_of_the_compiled_form(tmp_path: Path):
+    source = Path(__file__).parents[1] / "helpers" / "setups.py"
+    (tmp_path / "mine.py").write_text(source.read_text())
+    shown("new", "fast", "--from", "mine:Heaps", "--compiled", cwd=tmp_path)
+    text = (tmp_path / "fast" / "fast.py").read_text()
+    assert "    setups = 4294967296\n" in text
+    assert "    def set_up(s, number):\n        # def set_up(self, number):\n" in text
+    assert "awaits_setup" not in text
+    assert '        s["heaps"] = (1, 2, 3)\n' in text or '        s["heaps"] = [1, 2, 3]\n' in text
+    check = ("check", "fast.fast:Fast", "--against", "mine:Heaps", "--games", "12")
+    found = reported(plyzero(*check, cwd=tmp_path, code=1).stdout)
+    assert found == {"start": "right"} | dict.fromkeys(HEAPS, "not written yet")
+    write(tmp_path, HEAPS | {"set_up": HEAPS["set_up"].replace("2 * heap", "heap")})
+    found = reported(plyzero(*check, cwd=tmp_path, code=1).stdout)
+    assert found.pop("set_up").startswith("wrong after ")
+    assert set(found.values()) == {"right"}
+    path = tmp_path / "fast" / "fast.py"
+    path.write_text(path.read_text().replace("number >> heap", "number >> 2 * heap"))
+    assert "agrees with mine:Heaps" in shown(*check, cwd=tmp_path)
+    paths = os.pathsep.join(filter(None, sys.path))
+    python("-m", "pytest", "-q", "-p", "no:cacheprovider", "fast", cwd=tmp_path, PYTHONPATH=paths)

@@ -37,7 +37,7 @@ def test_its_tests_are_green_at_once_and_its_rules_keep_the_laws(tmp_path: Path)
     root = make_project(tmp_path, "my-game")
     done = run_tests(root)
     assert done.returncode == 0, done.stdout
-    assert "33 passed" in done.stdout
+    assert "37 passed" in done.stdout
     assert shown("check", "my_game:MyGame", "--games", "2", cwd=root).startswith("my_game:MyGame v1: 20 laws hold")
 
 

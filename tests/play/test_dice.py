@@ -156,7 +156,7 @@ def test_analysis_takes_rolls_and_asks_for_one_that_is_missing():
     judge = Judge(Bot.pure_mcts(game, np.random.default_rng(0), simulations=20), "pure MCTS")
     answer_queries(game, judge, queries, answers)
     found = [json.loads(line) for line in answers.getvalue().splitlines()]
-    assert found[0]["error"] == "chance moves after these moves; add a roll to them, one of one three"
+    assert found[0]["error"] == "chance moves after these moves; add to them a roll, one of one three"
     assert {info["move"] for info in found[1]["moveInfos"]} == {"step", "throw"}
     assert found[2]["error"].endswith("one of one three four again")
     assert found[3]["rootInfo"]["currentPlayer"] == 1

@@ -74,7 +74,10 @@ def test_lists_and_none_can_be_written_on_the_command_line():
         ({"run": OF_RUN, "options": ["selfplay.parallel_games=-7"]}, r"selfplay.parallel_games from -o: .* got '-7'"),
         ({"environment": {"PLYZERO_SELFPLAY_SLOTS": "4"}}, r"PLYZERO_SELFPLAY_SLOTS: expected PLYZERO_SECTION__KEY"),
         ({"options": ["slots=4"]}, r"expected -o SECTION.KEY=VALUE, .* got 'slots=4'"),
-        ({"options": ["rating.opponents=best"]}, r"rating.opponents.0 from -o: expected random, or mcts:N with 1 to"),
+        (
+            {"options": ["rating.opponents=best"]},
+            r"rating.opponents.0 from -o: expected a player such as random, mcts:100",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_setting_is_said_in_one_sentence(layers, message: str):

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from plyzero.rules.chance import random_setup
 from plyzero.rules.game import DRAW, Game
 from plyzero.run.records import BY_RULE, Games
 from plyzero.search.tree import UNPROVEN
@@ -41,7 +42,7 @@ class Consistency(NamedTuple):
     """The rules as recorded games show them; each field counts positions, not records.
 
     positions: number of different observations.
-    repeats:   the same moves from the start lead to the same observation and the same legal moves.
+    repeats:   the same set-up and moves from the start lead to the same observation and the same legal moves.
     legal:     the same observation has the same legal moves.
     effects:   the same move at the same observation leads to the same observation, or to the same result.
     values:    the same observation has the same proven value.
@@ -60,7 +61,7 @@ class Consistency(NamedTuple):
 class _Rows(NamedTuple):
     """N positions, hashed; a column for each image, of which the first is the position itself.
 
-    path:         `[N]`, the moves that led to the position.
+    path:         `[N]`, the set-up and the moves that led to the position.
     observation:  `[N, 1 + S]`.
     legal:        `[N, 1 + S]`, the legal moves.
     move:         `[N, 1 + S]`, the observation and the move that was played.
@@ -90,6 +91,7 @@ class ConsistencyCheck:
         self._of_cell = [of_cell, *(of_cell[np.argsort(each.planes)] for each in game.symmetries())]
         self._of_action = np.stack([of_action, *(of_action[each.actions] for each in game.symmetries())], axis=1)
         self._has_dice = game.num_chances > 0
+        self._setups = game.setups if game.awaits_setup else 0
         self._newest: deque[_Rows] = deque()
 
     def add(self, games: Games) -> None:
@@ -143,7 +145,7 @@ class ConsistencyCheck:
         ahead = _mix(observation[following]) + legal[following] + again[:, np.newaxis]
         effect[:-1] = np.where(is_last[:-1, np.newaxis], effect[:-1], ahead)
         return _Rows(
-            path=_paths(played[:, 0], games.games["positions"]),
+            path=_paths(played[:, 0], games.games["positions"], self._begun(games)),
             observation=observation,
             legal=legal,
             move=_mix(observation) + played,
@@ -151,6 +153,12 @@ class ConsistencyCheck:
             has_effect=np.zeros(count, np.bool_) if self._has_dice else ~is_last | ends_by_rule,
             proven=np.where(position["search"] > 0, position["proven"], UNPROVEN).astype(np.int8),
         )
+
+    def _begun(self, games: Games) -> Hashes:
+        """Return `[G]`, a hash of the set-up of each game; 0 without set-ups."""
+        if not self._setups:
+            return np.zeros(len(games.games), np.uint64)
+        return _mix(np.array([1 + random_setup(seed, self._setups) for seed in games.games["seed"]], np.uint64))
 
 
 class _Agreements(NamedTuple):
@@ -177,11 +185,12 @@ def _agreement(keys: Hashes, values: NDArray[np.integer]) -> _Agreements:
     return _Agreements(Agreement(int(repeated.sum()), int((repeated & is_different).sum())), of_images)
 
 
-def _paths(played: Hashes, lengths: NDArray[np.integer]) -> Hashes:
-    """Return `[N]`, a hash of the moves before each position, in order."""
+def _paths(played: Hashes, lengths: NDArray[np.integer], begun: Hashes) -> Hashes:
+    """Return `[N]`, a hash of what a game has begun with, `[G]`, and of the moves before each position, in order."""
     paths = np.zeros(len(played), np.uint64)
     ends = np.cumsum(lengths, dtype=np.int64)
     starts = ends - lengths
+    paths[starts] = begun
     for ply in range(1, int(lengths.max())):
         at = starts[lengths > ply] + ply
         paths[at] = _mix(paths[at - 1] + played[at - 1])

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import inspect
 import logging
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Final, Self, cast
 
 import numpy as np
@@ -31,6 +31,7 @@ from plyzero.kits.adapters.azg_trial import (
     turned,
 )
 from plyzero.rules.board import Board, grid, square_names
+from plyzero.rules.chance import awaiting_setup
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.symmetry import Symmetry
 from plyzero.rules.trial import Trial, play_trial
@@ -65,7 +66,7 @@ PIECES: Final = {0: "", 1: "0", -1: "1"}
 class AzgGame(Game):
     """A position of a game of alpha-zero-general. Each game has a subclass, and in this one for its parameters.
 
-    _board: the board of their game, or its canonical form if moves are played on that; None before the roll of a setup.
+    _board: the board of their game, or its canonical form if moves are played on that.
     """
 
     is_adapted = True
@@ -97,25 +98,18 @@ class AzgGame(Game):
 
     @functools.cached_property
     def _outcome(self) -> Outcome | None:
-        if self._board is None:
-            return None
         if not self._calls.as_in_search:
             return self._calls.outcome(self._board, self.to_play)
         return turned(self._calls.outcome(self._board, 0), self.to_play)
 
     @functools.cached_property
     def _legal(self) -> list[int]:
-        return [] if self._outcome or self._board is None else self._calls.legal(self._canonical)
+        return [] if self._outcome else self._calls.legal(self._canonical)
 
     def legal_actions(self) -> list[int]:
         return self._legal
 
-    def chances(self) -> Sequence[float]:
-        return self._setups.chances if self._board is None else ()
-
     def play(self, action: int) -> Self:
-        if self._board is None:
-            return self._begun(self._setups.boards[action])
         if not self._calls.as_in_search:
             board, mover = self._calls.play(self._board, self.to_play, action)
             return self._at(board, mover, self._ply + 1)
@@ -165,7 +159,7 @@ class AzgGame(Game):
     @functools.cached_property
     def _squares(self) -> Part | None:
         """The part of the board that is rendered: the only one with rows and columns, None if there are several."""
-        if self._board is None or self._calls.shows_ply:
+        if self._calls.shows_ply:
             return None
         parts = [part for part in self._calls.view.parts(self._board, "getNextState") if part.ndim == 2]
         return parts[0] if len(parts) == 1 and parts[0].shape[1] <= 26 else None
@@ -187,8 +181,6 @@ class AzgGame(Game):
         return str(action)
 
     def render(self) -> Board | None:
-        if self._board is None and all(self._shape):
-            return grid(np.zeros(self._shape, int), by_column=self.num_actions == self._shape[1])
         squares = self._squares
         if squares is None:
             return None
@@ -198,8 +190,6 @@ class AzgGame(Game):
         return grid(numbers.reshape(squares.shape), pieces=names, by_column=self.num_actions == squares.shape[1])
 
     def __str__(self) -> str:
-        if self._board is None:
-            return f"one of {self.num_chances} boards is rolled"
         board = self.render()
         if board is None:
             return self._calls.text(self._board)
@@ -208,6 +198,11 @@ class AzgGame(Game):
             if part.ndim != 2:
                 lines.append(" ".join(map(str, part.ravel().tolist())))
         return "\n".join(lines)
+
+
+def _set_up(start: AzgGame, number: int) -> AzgGame:
+    """Return what Game.set_up returns: their initial board, with random numbers from the seed `number`."""
+    return start._begun(start._calls.initial_board(number))
 
 
 def _piece(piece: Any, side: int) -> str:
@@ -256,7 +251,10 @@ def _initial_position(cls: type[AzgGame], parameters: str) -> AzgGame:
     own, options = _split(cls, ast.literal_eval(parameters))
     calls = Calls(cls._game(**own), load_object(options["planes"]) if options["planes"] else None)
     setups = setups_of(calls)
-    made: type[AzgGame] = type(cls.__name__, (cls,), {"_calls": calls, "_setups": setups})
+    constants: dict[str, Any] = {"_calls": calls, "_setups": setups}
+    if setups.number:
+        constants |= {"setups": setups.number, "set_up": _set_up}
+    made: type[AzgGame] = type(cls.__name__, (cls,), constants)
     games = random_games(calls, setups.boards, options["max_plies"])
     with calls.tried():
         for sentence in filter(None, (setups.warning, compare(calls, games))):
@@ -264,11 +262,11 @@ def _initial_position(cls: type[AzgGame], parameters: str) -> AzgGame:
         made._channels = channels_of(calls, games)
         bound, is_certain = longest_game(calls, games)
         _declare(made, calls, bound, is_certain, options["max_plies"])
-    start = made._at(None, 0, 0) if made.num_chances else made._begun(setups.boards[0])
+    start = made._begun(setups.boards[0])
     with calls.tried():
-        trial = play_trial(start, plies=TRIAL_PLIES)
+        trial = play_trial(awaiting_setup(start), plies=TRIAL_PLIES)
         made.version = trial.checksum()
-    if not made.num_chances:
+    if not made.setups:
         made._symmetries = _proven_symmetries(made, start, trial)
     return start
 
@@ -305,11 +303,6 @@ def _declare(made: type[AzgGame], calls: Calls, bound: int, is_certain: bool, gi
     planes = sum(each.planes for each in made._channels) + _added_planes(calls)
     is_binary = all(each.values and not each.scale for each in made._channels) and not calls.shows_ply
     made.num_actions = calls.num_actions
-    made.num_chances = len(made._setups.boards)
-    if made.num_chances == 1:
-        made.num_chances = 0
-    if not made.num_chances:
-        made.chances = Game.chances  # type: ignore[method-assign]
     made.observation_shape = (planes, rows, columns)
     made.observation_dtype = bool if is_binary else np.float32
     made.max_plies = given or bound
@@ -317,7 +310,7 @@ def _declare(made: type[AzgGame], calls: Calls, bound: int, is_certain: bool, gi
         made.policy_planes = 1
     if not (given or is_certain):
         reason = f"max_plies = {bound} is a guess, and games that are longer are cut off: (max_plies=...) sets another"
-        made.waived_laws = {"games_with_dice_end" if made.num_chances else "games_end": reason}
+        made.waived_laws = {"games_end": reason}
 
 
 def _proven_symmetries(made: type[AzgGame], start: AzgGame, trial: Trial) -> tuple[Symmetry, ...]:

@@ -21,8 +21,8 @@ TRIAL_GAMES: Final = 8
 MAX_BEGINNINGS: Final = 4
 """A game with more different initial boards shuffles them; with fewer, each may be for a player who begins."""
 
-SETUPS: Final = 64
-"""Number of initial boards that are tried in a game that shuffles; a roll chooses one of them."""
+SETUPS: Final = 1 << 31
+"""Number of set-ups of a game that shuffles its initial board: the seeds of random numbers."""
 
 LONGEST_TRIAL: Final = 2000
 """Number of plies after which a random game is cut off."""
@@ -42,13 +42,13 @@ class Move(NamedTuple):
 class Setups(NamedTuple):
     """The initial boards of a game.
 
-    boards:  the boards of which a roll chooses one; a single one if there is no roll.
-    chances: their probabilities.
+    boards:  the boards with which random games begin; a single one if every game begins with it.
+    number:  the number of set-ups, which are made by seeds; 0 if every game begins with the same board.
     warning: a sentence about the difference to their game; "" without a difference.
     """
 
     boards: list[Any]
-    chances: list[float]
+    number: int = 0
     warning: str = ""
 
 
@@ -58,7 +58,7 @@ def setups_of(calls: Calls) -> Setups:
         boards = [calls.initial_board(seed) for seed in range(2 * MAX_BEGINNINGS)]
         different = len({calls.content(board) for board in boards})
         if different == 1:
-            return Setups(boards[:1], [1.0])
+            return Setups(boards[:1])
         if any(calls.content(calls.initial_board(seed)) != calls.content(boards[seed]) for seed in (1, 0, 2)):
             raise BadAnswerError(
                 "getInitBoard returns different boards where random.seed and np.random.seed were called with the same "
@@ -66,13 +66,8 @@ def setups_of(calls: Calls) -> Setups:
             )
         if different <= MAX_BEGINNINGS:
             warning = "getInitBoard returns different boards; every game begins with the same one"
-            return Setups(boards[:1], [1.0], warning)
-        boards += [calls.initial_board(seed) for seed in range(len(boards), SETUPS)]
-        counts = Counter(calls.content(board) for board in boards)
-        by_content = {calls.content(board): board for board in boards}
-        chances = [counts[content] / len(boards) for content in by_content]
-        warning = f"getInitBoard shuffles the board; every game begins with a roll of one of {len(by_content)} boards"
-        return Setups(list(by_content.values()), chances, warning)
+            return Setups(boards[:1], warning=warning)
+        return Setups(boards, SETUPS)
 
 
 def random_games(calls: Calls, setups: list[Any], limit: int) -> list[list[Move]]:

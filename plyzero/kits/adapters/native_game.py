@@ -8,6 +8,7 @@ the arrays.
 from __future__ import annotations
 
 import atexit
+import copy
 import ctypes
 import faulthandler
 import functools
@@ -30,7 +31,16 @@ from numba import types
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError, plain
-from plyzero.rules.compiled_game import RULE_NAMES, SIGNATURES, ForeignGame, Rules, kernel, no_chances, no_score
+from plyzero.rules.compiled_game import (
+    COMPILED_RULES,
+    RULE_NAMES,
+    SIGNATURES,
+    ForeignGame,
+    Rules,
+    kernel,
+    no_chances,
+    no_score,
+)
 from plyzero.rules.machine_code import Function, digest_of, keep_rule
 
 Library = Any
@@ -90,7 +100,7 @@ class NativeGame(ForeignGame):
         except OSError as error:
             expected = f"expected {path} to be a shared library for this processor, {platform.machine()}"
             raise UserError(f"{expected}: {plain(str(error))}; compile it here with cc -shared -fPIC") from error
-        optional = {"chances": self.num_chances, "score": self.max_score}
+        optional = {"set_up": self.setups, "chances": self.num_chances, "score": self.max_score}
         names = [f"plyzero_{name}" for name in RULE_NAMES if optional.get(name, 1)]
         if missing := [name for name in names if not hasattr(library, name)]:
             how = 'in C++ in extern "C", in Rust as #[no_mangle] pub extern "C"'
@@ -102,10 +112,14 @@ class NativeGame(ForeignGame):
         is_interpreted: bool = numba.config.DISABLE_JIT  # type: ignore[attr-defined]
         return self.as_plain_python().rules if is_interpreted else _compile_calls(self.load())
 
+    def write_setup(self, number: int) -> None:
+        _checked(self.load(), "set_up", self.state, number)
+
     def as_plain_python(self) -> Self:
         """Return the same position with rules that raise IndexError if a function writes outside of its arrays."""
-        position = self.with_state(self.state)
-        checked = [functools.partial(_checked, self.load(), name) for name in RULE_NAMES[1:]]
+        position = copy.copy(self)
+        position.state = self.state.copy()
+        checked = [functools.partial(_checked, self.load(), name) for name in COMPILED_RULES]
         position.rules = Rules(*checked)  # type: ignore[arg-type]
         return position
 
@@ -225,7 +239,7 @@ def _compile_calls(library: Library) -> Rules:
         dispatcher.disable_compile()
         return dispatcher
 
-    return Rules(*map(compiled, RULE_NAMES[1:], SIGNATURES))
+    return Rules(*map(compiled, COMPILED_RULES, SIGNATURES))
 
 
 def _checked(library: Library, name: str, state: NDArray[np.uint8], argument: Any = None) -> float | None:
@@ -237,9 +251,10 @@ def _checked(library: Library, name: str, state: NDArray[np.uint8], argument: An
     function = getattr(library, f"plyzero_{name}", None)
     if function is None:  # chances, without dice
         return None
-    numbers = [int(argument)] if name == "play" else []
+    kinds = {"play": ctypes.c_int32, "set_up": ctypes.c_uint32}
+    numbers = [kinds[name](int(argument))] if name in kinds else []
     function.restype = ctypes.c_double if name == "score" else ctypes.c_int
-    call = f"plyzero_{name}({numbers[0] if numbers else ''})"
+    call = f"plyzero_{name}({int(argument) if numbers else ''})"
     arrays = [state] if numbers or argument is None else [state, argument]
     before = [array.tobytes() for array in arrays]
     guard = next(_guards)

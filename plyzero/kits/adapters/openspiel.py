@@ -19,7 +19,7 @@ from open_spiel.python.observation import make_observation
 
 from plyzero.errors import UserError, plain, shown
 from plyzero.kits.adapters import openspiel_views as views
-from plyzero.rules.chance import MAX_ROLLS
+from plyzero.rules.chance import MAX_ROLLS, awaiting_setup
 from plyzero.rules.game import Game, Outcome
 from plyzero.rules.symmetry import Symmetry
 from plyzero.rules.trial import play_trial
@@ -80,6 +80,7 @@ class OpenSpielGame(Game):
     spiel_name: ClassVar[str]
     _view: ClassVar[_View]
     _symmetries: ClassVar[tuple[Symmetry, ...]]
+    _setups: ClassVar[tuple[pyspiel.State, ...]] = ()
     _state: pyspiel.State
     _past: views.Past = views.Past()
     _is_over: bool
@@ -207,13 +208,25 @@ class OpenSpielGame(Game):
             text = self._state.debug_string()
         return re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip()  # some games have colours
 
+    __copy__ = Game.__copy__  # states never change
+
     def __reduce__(self) -> tuple[object, ...]:
-        return _replay, (self.spiel_name, self._view.parameters, self._state.history())
+        return _replay, (self.spiel_name, self._view.parameters, self._state.history(), self.awaits_setup)
 
 
-def _replay(name: str, parameters: dict[str, object], history: Sequence[int]) -> OpenSpielGame:
+def _set_up(start: OpenSpielGame, number: int) -> OpenSpielGame:
+    """Return what Game.set_up returns, for a game of OpenSpiel whose only roll is the first one."""
+    return start._at(start._setups[number])
+
+
+def _replay(name: str, parameters: dict[str, object], history: Sequence[int], awaits_setup: bool) -> OpenSpielGame:
     """Return the position after the actions `history`, in OpenSpiel's numbers; copies are made by it."""
     position = game_class(name)(**parameters)
+    if awaits_setup:
+        return awaiting_setup(position)
+    if position.setups:
+        number = next(i for i, each in enumerate(position._setups) if each.history()[0] == history[0])
+        position, history = position.set_up(number), history[1:]
     for action in history:
         position = position.play_unchecked(position._in_openspiel(action))  # `_in_openspiel` is its own inverse
     return position
@@ -288,9 +301,17 @@ def _initial_position(cls: type[OpenSpielGame], given: tuple[tuple[str, object],
         raise ValueError("it is over before the first move")
     num_chances = game.max_chance_outcomes()  # 0 or less if OpenSpiel's count overflows
     least = 1 if state.is_chance_node() else 0
-    if not least <= num_chances <= MAX_CHANCES:
+    if not _begins_with_setup(state) and not least <= num_chances <= MAX_CHANCES:
         raise ValueError(f"expected at most {MAX_CHANCES} different rolls, got {max(num_chances, 0) or 'far more'}")
     return _ask(lambda: _try_out(cls, parameters, state, shape))
+
+
+def _begins_with_setup(state: pyspiel.State) -> bool:
+    """Return whether the only roll of a game is the first one, and all its outcomes are equally likely."""
+    if not state.is_chance_node() or state.get_game().max_chance_nodes_in_history() > 1:  # chess says 0
+        return False
+    outcomes = state.chance_outcomes()
+    return len(outcomes) <= MAX_CHANCES and len({round(chance, 9) for _, chance in outcomes}) == 1
 
 
 def _ask(call: Callable[[], T]) -> T:
@@ -313,7 +334,10 @@ def _try_out(
     is_alike = _is_alike_for_both(state, observer)
     numbers, actions = views.turned(name, shape, num_actions) if is_alike else (None, None)
     shows_mover = numbers is None and (is_alike or name not in views.MOVER_SEES)
-    num_chances: int = game.max_chance_outcomes()
+    setups: tuple[pyspiel.State, ...] = ()
+    if _begins_with_setup(state):
+        setups = tuple(state.child(outcome) for outcome, _ in state.chance_outcomes())
+    num_chances: int = 0 if setups else game.max_chance_outcomes()
     added = views.ADDED.get(name, views.Added())
     planes = shape[0] + len(added.numbers(views.Past(), 0, 1))
     if shows_mover:
@@ -339,8 +363,11 @@ def _try_out(
     }
     if not num_chances:
         constants["chances"] = Game.chances
+    if setups:
+        constants |= {"setups": len(setups), "_setups": setups, "set_up": _set_up}
     made: type[OpenSpielGame] = type(name, (cls,), constants)
-    trial = play_trial(made._at(state), plies=200)
+    start = made._at(setups[0] if setups else state)
+    trial = play_trial(awaiting_setup(start), plies=200)
     found = {
         "_symmetries": trial.proven(views.proposed_symmetries(name, observation_shape, num_actions)),
         "observation_dtype": np.bool_ if trial.has_binary_observations() else np.float32,
@@ -350,7 +377,7 @@ def _try_out(
     }
     for attribute, value in found.items():
         setattr(made, attribute, value)
-    return made._at(state)
+    return start
 
 
 def _first_player(state: pyspiel.State) -> int:

@@ -25,6 +25,10 @@ extern "C" {
 /* Makes the initial position of a state whose bytes are all zero. */
 PLYZERO_EXPORT void plyzero_start(void *state);
 
+/* Only with set-ups: makes the position of a set-up, whose number is from 0 to setups - 1, of a state that plyzero_start
+   has made. */
+PLYZERO_EXPORT void plyzero_set_up(void *state, uint32_t number);
+
 /* Plays a legal action or, where chance moves, a roll. */
 PLYZERO_EXPORT void plyzero_play(void *state, int32_t action);
 

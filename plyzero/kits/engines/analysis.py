@@ -11,7 +11,7 @@ from plyzero.lines import ArrivingLines, Line, parse_object
 from plyzero.play.found_moves import move_infos, root_info
 from plyzero.play.judge import Judge
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.chance import is_chance, move_name, possible_moves
+from plyzero.rules.chance import expected_rolls, is_chance, move_name, possible_moves
 from plyzero.rules.game import Game
 from plyzero.rules.notation import play_named
 
@@ -99,8 +99,7 @@ def _check(position: Game) -> Game | str:
     if position.outcome() is not None:
         return "the game is over after these moves; there is nothing to analyze"
     if is_chance(position):
-        rolls = " ".join(move_name(position, roll) for roll in possible_moves(position))
-        return f"chance moves after these moves; add a roll to them, one of {rolls}"
+        return f"chance moves after these moves; add to them {expected_rolls(position)}"
     return position
 
 

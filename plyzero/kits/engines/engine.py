@@ -223,8 +223,11 @@ class Engine:
     def _showboard(self) -> str:
         state, position = self._moves.state, self._position
         lines = ["", str(position).rstrip("\n"), self._final_result() or f"{COLOURS[position.to_play]} to move"]
-        if state.session.last_rolls:
-            lines.append(f"rolled {self._rolls()}")
+        setup, rolls = state.session.setup_and_rolls
+        if setup:
+            lines.append(setup)
+        if rolls:
+            lines.append(f"rolled {' '.join(rolls)}")
         if state.begun:
             lines.append(f"begun with {' '.join(state.begun)}")
         return "\n".join(lines)

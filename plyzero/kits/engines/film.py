@@ -105,6 +105,8 @@ def _captions(frames: Sequence[Frame], result: str) -> Iterator[str]:
     """Yield the line below each frame: the number of the move, its player, its name, and the rolls after it."""
     for number, frame in enumerate(frames):
         parts = [f"{number}. {SIDES[frame.by]}: {frame.move}" if frame.by is not None else "start"]
+        if frame.setup:
+            parts.append(frame.setup)
         if frame.rolls:
             parts.append(f"roll {' '.join(frame.rolls)}")
         if number == len(frames) - 1:

@@ -14,7 +14,7 @@ from plyzero.play.session import SIDES, STARTED, VERSION, Session
 from plyzero.rules.board import Board, Cell
 from plyzero.rules.board_svg import render_svg, text_svg
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.chance import is_chance, move_name
+from plyzero.rules.chance import is_chance, move_name, setup_name
 from plyzero.rules.game import Game, board_of, outcome_code
 from plyzero.rules.notation import play_named
 from plyzero.run.json_games import WINNERS
@@ -61,6 +61,7 @@ class Frame(NamedTuple):
     last:     the cells that the move has changed.
     move:     the name of the move that led here, "" at the beginning.
     by:       the player who made it, 0 or 1; None at the beginning.
+    setup:    at the beginning, the set-up of the game in words; otherwise "".
     rolls:    the names of the rolls after the move; at the beginning, of those before the first move.
     score:    the recorded value as expected score of player 0, in [0, 1]; at the end the result; None if not known.
     """
@@ -70,6 +71,7 @@ class Frame(NamedTuple):
     last: tuple[Cell, ...]
     move: str
     by: int | None
+    setup: str
     rolls: tuple[str, ...]
     score: float | None
 
@@ -86,7 +88,10 @@ def frames_of(game: GameRecord) -> list[Frame]:
         position = game.positions[until]
         board = board_of(position)
         before = frames[-1].board if frames else None
+        setup = setup_name(game.positions, game.moves) if ply is None else ""
         rolls_from = 0 if ply is None else ply + 1
+        if setup:
+            rolls_from = 1
         frames.append(
             Frame(
                 position,
@@ -94,6 +99,7 @@ def frames_of(game: GameRecord) -> list[Frame]:
                 last=board.changed(before) if board and before else (),
                 move="" if ply is None else names[ply],
                 by=None if ply is None else movers[ply],
+                setup=setup,
                 rolls=tuple(names[rolls_from:until]),
                 score=_score(values.get(until), int(position.to_play)),
             )

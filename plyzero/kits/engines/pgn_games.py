@@ -252,7 +252,8 @@ def _check_variant(variant: str, game: GameSpec) -> None:
 
 def _begun(fen: str, game: GameSpec) -> GameSpec:
     """Return the game that begins at the position of the tag FEN. Raises ValueError if it cannot begin there."""
-    if not fen or fen.split()[:4] == game.start.fen().split()[:4]:
+    is_initial = not game.start.awaits_setup and fen.split()[:4] == game.start.fen().split()[:4]
+    if not fen or is_initial:
         return game
     try:
         return game.set_up(fen, "its tag FEN")

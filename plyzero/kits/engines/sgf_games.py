@@ -64,10 +64,10 @@ class SgfNames:
 
 
 def sgf_names(game: GameSpec) -> SgfNames | None:
-    """Return the names of a game in SGF files; None if it has no `sgf_game`, or no board."""
+    """Return the names of a game in SGF files; None if it has no `sgf_game`, no board, or set-ups."""
     number = game.start.sgf_game
     board = board_of(game.start)
-    if number is None or board is None:
+    if number is None or board is None or game.start.awaits_setup:
         return None
     grid = Points(board)
     pairs: dict[str, str] = {}

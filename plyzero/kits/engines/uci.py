@@ -138,7 +138,7 @@ class Engine:
         if kind not in ("startpos", "fen"):
             raise UserError(f"expected position startpos or position fen, got {shown(' '.join(words))}")
         position = self.game.start
-        if kind == "fen" and text != position.fen():
+        if kind == "fen" and (position.awaits_setup or text != position.fen()):
             position = self.game.starting_at(text).start
         moves: list[int] = []
         for word in words[at + 1 :]:

@@ -43,6 +43,7 @@ class EndsJudging:
     ) -> None:
         self._valuer = valuer
         self._positions, self._turns, self._rolls = positions, turns, rolls
+        self._first = 1 if positions[0].awaits_setup else 0  # a set-up is no luck
         self._ends: list[dict[tuple[int, ...], float]] = [{} for _ in turns]
         self._lone: dict[int, float] = {}  # ply -> value of a position at the border of the game
         self._found: dict[int, SearchResult] = {}
@@ -78,7 +79,7 @@ class EndsJudging:
         for (number, moves, _), value in zip(ends, values, strict=True):
             self._ends[number][moves] = value
         if not self._lone:
-            plies = [0, len(self._positions) - 1]
+            plies = [self._first, len(self._positions) - 1]
             borders = self._valuer.of_ends([self._positions[ply] for ply in plies], simulations)
             self._lone = dict(zip(plies, borders, strict=True))
 
@@ -108,8 +109,8 @@ class EndsJudging:
         return verdicts
 
     def values(self, verdicts: Sequence[Verdict]) -> list[float]:
-        """Return the value of every position of the game."""
-        values = [self._lone[0]] * len(self._positions)
+        """Return the value of every position of the game; that before a set-up has the value after it."""
+        values = [self._lone[self._first]] * len(self._positions)
         values[-1] = self._lone[len(self._positions) - 1]
         for turn, verdict in zip(self._turns, verdicts, strict=True):
             values[turn.ply : turn.end] = [verdict.before] * len(turn.moves)

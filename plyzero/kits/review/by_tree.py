@@ -101,11 +101,14 @@ class TreeJudging:
         return verdicts
 
     def values(self, verdicts: Sequence[Verdict]) -> list[float]:
-        """Return the value of every position of the game."""
+        """Return the value of every position of the game; that before a set-up has the value after it."""
+        last = verdicts[-1].after if verdicts else self._value_of_last()
         values: list[float] = []
+        if self._positions[0].awaits_setup:
+            values.append(verdicts[0].before if verdicts else last)
         for turn, verdict in zip(self._turns, verdicts, strict=True):
             values += [verdict.before] * len(turn.moves)
-        return [*values, verdicts[-1].after if verdicts else self._value_of_last()]
+        return [*values, last]
 
     def winrates(self, verdicts: Sequence[Verdict]) -> Sequence[float | None]:
         """Return the expected score of player 0 in every position: here the values."""

@@ -13,6 +13,7 @@ from plyzero.kits.review.description import amount_lost, describe, doubt_of, num
 from plyzero.kits.review.scale import KINDS
 from plyzero.play.session import SIDES
 from plyzero.rules.board_svg import text_table
+from plyzero.rules.chance import setup_name
 from plyzero.rules.notation import action_names
 
 if TYPE_CHECKING:
@@ -28,15 +29,21 @@ class ReviewedGame(NamedTuple):
     review: Review
 
     @property
+    def setup(self) -> str:
+        """The set-up of the game in words; "" if it has none."""
+        return setup_name(self.record.positions, self.record.moves)
+
+    @property
     def loser(self) -> int | None:
         """The player who has lost; None for a draw."""
         winner = self.record.winner
         return 1 - SIDES.index(winner) if winner in SIDES else None
 
     def describe(self, judge: str) -> dict[str, object]:
-        """Return the game and its review as JSON: its number, players and winner, and the fields of `describe`."""
+        """Return the game and its review as JSON: its number, set-up, players and winner, and what `describe` has."""
         return {
             "game": self.number,
+            "setup": self.setup,
             "first": self.players[0],
             "second": self.players[1],
             "winner": self.record.winner,
@@ -47,7 +54,8 @@ class ReviewedGame(NamedTuple):
 def review_text(game: ReviewedGame) -> str:
     """Return the review of one game."""
     review, result = game.review, result_of(game.record)
-    blocks = [f"Game {game.number}, {len(review.turns)} turns: {result}."]
+    begun = f"{game.setup}, " if game.setup else ""
+    blocks = [f"Game {game.number}, {begun}{len(review.turns)} turns: {result}."]
     verdict = verdict_of(review, game.loser)
     if verdict:
         blocks.append(verdict)
@@ -66,21 +74,28 @@ def reviews_text(games: Sequence[ReviewedGame]) -> str:
     """Return the reviews of many games: a row for each player of each game, and the means of each player."""
     review = games[0].review
     rows = [
-        (str(game.number), _result(game, side), _name(game, side), *_cells(game.review, side))
+        (*_number(game), _result(game, side), _name(game, side), *_cells(game.review, side))
         for game in games
         for side in (0, 1)
     ]
+    number = ("game", "set-up") if games[0].setup else ("game",)
     names = dict.fromkeys(_name(game, side) for game in games for side in (0, 1))
     means = [(name, *_means([(game.review, side) for game in games for side in _sides(game, name)])) for name in names]
     unit = "percentage points" if review.unit == "score" else "points"
     return "\n\n".join(
         [
-            text_table(("game", "result", "player", *_heads(review)), rows),
+            text_table((*number, "result", "player", *_heads(review)), rows),
             f"In the mean of a game, play{' and luck' if review.rolls else ''} in {unit}:",
             text_table(("player", "games", *_heads(review)), means),
             _beside(review),
         ]
     )
+
+
+def _number(game: ReviewedGame) -> tuple[str, ...]:
+    """Return the number of a game and, in a game with set-ups, that of its set-up."""
+    number = str(game.number)
+    return (number, game.setup.removeprefix("set-up ")) if game.setup else (number,)
 
 
 def _heads(review: Review) -> tuple[str, ...]:

@@ -55,10 +55,13 @@ class Rolls:
 
 
 def turns_of(positions: Sequence[Game], moves: Sequence[int]) -> tuple[list[Turn], list[Rolls]]:
-    """Return the turns and the rolls of a game. `moves`, rolls among them, are the moves between its `positions`."""
+    """Return the turns and the rolls of a game. `moves`, rolls among them, are the moves between its `positions`.
+
+    A set-up is no luck, so it is left out of the rolls.
+    """
     turns: list[Turn] = []
     rolls: list[Rolls] = []
-    ply = 0
+    ply = 1 if positions[0].awaits_setup else 0
     while ply < len(moves):
         first = ply
         if is_chance(positions[ply]):

@@ -51,10 +51,10 @@ def make_page(frames: Sequence[Frame], game: str, result: str, *, review: Mappin
 def _describe(frames: Sequence[Frame]) -> list[dict[str, object]]:
     """Return an object for each frame.
 
-    move, by, rolls: as in Frame.
-    score:           the expected score of the first player, or None.
-    size:            number of parts of the picture.
-    parts:           [place, part] for each part that differs from the picture before.
+    move, by, setup, rolls: as in Frame.
+    score: the expected score of the first player, or None.
+    size:  number of parts of the picture.
+    parts: [place, part] for each part that differs from the picture before.
     """
     described: list[dict[str, object]] = []
     before: list[str] = []
@@ -64,7 +64,13 @@ def _describe(frames: Sequence[Frame]) -> list[dict[str, object]]:
             parts = svg_parts(frame.board, last=frame.last, style=False)
         changed = [[i, part] for i, part in enumerate(parts) if i >= len(before) or before[i] != part]
         score = None if frame.score is None else round(frame.score, 4)
-        fields = {"move": frame.move, "by": frame.by, "rolls": frame.rolls, "score": score}
+        fields = {
+            "move": frame.move,
+            "by": frame.by,
+            "setup": frame.setup,
+            "rolls": frame.rolls,
+            "score": score,
+        }
         described.append({**fields, "size": len(parts), "parts": changed})
         before = parts
     return described

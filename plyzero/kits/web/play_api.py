@@ -27,7 +27,7 @@ from plyzero.play.spots import final_board_of, line_of, owned_cells, places_of, 
 from plyzero.rules.board import FILLS, Board, Cell
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.chance import is_chance, move_name
+from plyzero.rules.chance import expected_rolls, is_chance, move_name, setup_name
 from plyzero.rules.game import Game, board_of, rendered
 from plyzero.rules.user_errors import with_location
 from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
@@ -49,7 +49,7 @@ Cells = Sequence[Sequence[Cell]]
 
 
 def describe_sgf(game: GameSpec) -> dict[str, object] | None:
-    """Return the names of the game and its moves in SGF files; None if the game has no `sgf_game`, or no board.
+    """Return the names of the game and its moves in SGF files; None without `sgf_game` or a board, and with set-ups.
 
     GM, SZ, KM: properties of the first node; KM only for games with a komi.
     points:     name of a move -> its name in SGF files, where it differs.
@@ -88,7 +88,8 @@ def describe_position(
 
     moves:   the names of all moves and rolls of the game, with the new rolls.
     movers:  the player who made each, null for a roll.
-    rollers: the player to move where each roll was made, null for a move.
+    setup:   the set-up of the game, its first roll, in words; "" if it has none.
+    rollers: the player to move where each roll was made, null for a move and for a set-up.
     at:      number of moves and rolls before the position: a player moves there, or the game ends with it.
     svg:     the board as an SVG element whose cells carry their names, with the last turn of a player marked: all its
              moves, and the rolls between them; null if the game has no board.
@@ -122,7 +123,8 @@ def describe_position(
     return {
         "moves": [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)],
         "movers": movers,
-        "rollers": [int(each.to_play) if by is None else None for each, by in zip(positions, movers, strict=False)],
+        "setup": setup_name(positions, session.moves),
+        "rollers": [_roller(each) for each in positions[:-1]],
         "at": here,
         "svg": None if board is None else _render(board, positions, turn),
         "turn": [_action(positions[ply], board_of(positions[ply]), session.moves[ply])["spots"] for ply in turn],
@@ -180,6 +182,11 @@ def _describe_end(end: End) -> dict[str, object]:
 def _movers(positions: Sequence[Game]) -> list[int | None]:
     """Return the player who moved at each position but the last; None for a roll."""
     return [None if is_chance(each) else int(each.to_play) for each in positions[:-1]]
+
+
+def _roller(position: Game) -> int | None:
+    """Return the player to move where dice are rolled; None elsewhere."""
+    return int(position.to_play) if is_chance(position) and not position.awaits_setup else None
 
 
 def _last_turn(movers: Sequence[int | None]) -> list[int]:
@@ -262,7 +269,7 @@ def unfinished_position(game: GameSpec, text: str) -> Game:
     if position.outcome() is not None:
         raise UserError("the game is over after these moves; there is nothing to search")
     if is_chance(position):
-        raise UserError("a roll follows these moves, so no player is to move; add the roll")
+        raise UserError(f"chance moves after these moves, so no player is to move; add {expected_rolls(position)}")
     return position
 
 

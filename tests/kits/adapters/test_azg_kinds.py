@@ -170,12 +170,17 @@ def test_symmetries_that_fail_are_told_once(name: str, says: str, caplog: pytest
     assert len(re.findall(f"training goes on without symmetries: {says}", caplog.text)) == 1
 
 
-def test_a_setup_that_is_drawn_is_the_first_roll():
+def test_an_initial_board_that_is_shuffled_is_a_set_up_by_its_seed():
     start = load_game(KINDS + "Shuffled").start
     assert is_chance(start)
-    assert start.num_chances == 26  # of 30, those that 64 draws give
-    assert not is_chance(start.play(3))
-    assert {np.count_nonzero(start.play(roll).observe()) for roll in range(26)} == {2}
+    assert (start.setups, start.num_chances) == (1 << 31, 0)
+    state = np.random.get_state()[1].tolist()
+    begun = [start.play(number) for number in range(200)]
+    assert np.random.get_state()[1].tolist() == state
+    assert len({each.key() for each in begun}) == 30  # all orders of two stones on six squares
+    assert {np.count_nonzero(each.observe()) for each in begun} == {2}
+    assert start.play((1 << 31) - 1).key() == start.play((1 << 31) - 1).key()
+    assert not any(map(is_chance, begun))
 
 
 def test_a_law_that_the_adapter_breaks_is_not_the_users(monkeypatch: pytest.MonkeyPatch):

@@ -5,6 +5,7 @@ import functools
 import itertools
 import os
 import pickle
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from plyzero.errors import UserError
 from plyzero.kits.adapters import native_game
 from plyzero.kits.adapters.native_game import NativeGame
 from plyzero.rules.catalog import load_game
+from plyzero.rules.chance import awaiting_setup
 from plyzero.rules.game import Game, Outcome
 from plyzero.run.replay import check_rules
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch, Uniform
@@ -36,6 +38,7 @@ from tests.helpers.cli import plyzero, plyzero_process, refused
 from tests.helpers.compiling import COUNT_COMPILED
 from tests.helpers.dice import Race
 from tests.helpers.runs import SMALL, play_segment, records_by_seed, small_run
+from tests.helpers.setups import CompiledHeaps, start_of
 from tests.helpers.surroundings import wait_until
 from tests.helpers.toys import CompiledHarvest, Counted
 
@@ -73,6 +76,35 @@ int32_t plyzero_outcome(const void *state) {
 void plyzero_observe(const void *state, float *planes) {
   const State *s = state;
   planes[s->at[s->to_play]] = planes[11 + s->at[1 - s->to_play]] = 1;
+}
+"""
+C_OF_HEAPS = """
+#include "plyzero.h"
+typedef struct { int8_t heaps[3], to_play; } State;
+void plyzero_start(void *state) {
+  State *s = state;
+  s->heaps[0] = 1, s->heaps[1] = 2, s->heaps[2] = 3;
+}
+void plyzero_set_up(void *state, uint32_t number) {
+  State *s = state;
+  for (int heap = 0; heap < 3; heap++) s->heaps[heap] = 1 + (number >> 2 * heap & 3);
+}
+void plyzero_legal(const void *state, bool *mask) {
+  const State *s = state;
+  for (int heap = 0; heap < 3; heap++) mask[2 * heap] = s->heaps[heap] >= 1, mask[2 * heap + 1] = s->heaps[heap] >= 2;
+}
+void plyzero_play(void *state, int32_t action) {
+  State *s = state;
+  s->heaps[action / 2] -= action % 2 + 1;
+  s->to_play = 1 - s->to_play;
+}
+int32_t plyzero_outcome(const void *state) {
+  const State *s = state;
+  return s->heaps[0] + s->heaps[1] + s->heaps[2] ? PLYZERO_ONGOING : 1 - s->to_play;
+}
+void plyzero_observe(const void *state, float *planes) {
+  const State *s = state;
+  for (int heap = 0; heap < 3; heap++) planes[5 * heap + s->heaps[heap]] = 1;
 }
 """
 C_OF_HARVEST = """
@@ -160,7 +192,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> type[NativeGame]:
 
 def native(library: Path, start: Game) -> NativeGame:
     """Return the game in `library` with the sizes of another one."""
-    names = "State num_actions num_chances observation_shape max_plies max_score action_names roll_names"
+    names = "State num_actions num_chances setups observation_shape max_plies max_score action_names roll_names"
     sizes = {name: getattr(start, name) for name in names.split()}
     return type("Native", (NativeGame,), {"library": library, **sizes})()
 
@@ -191,6 +223,29 @@ def test_the_laws_of_a_native_game_are_a_class_of_tests(example: type[NativeGame
 
 def test_dice_work_as_in_a_compiled_game(tmp_path: Path):
     check_same(native(compile_c(C_OF_RACE, tmp_path / "librace.so"), Race()), Race(), Uniform(2))
+
+
+def test_set_ups_work_as_in_a_compiled_game(tmp_path: Path):
+    compiled = start_of(CompiledHeaps)
+    usual = native(compile_c(C_OF_HEAPS, tmp_path / "libheaps.so"), compiled)
+    assert (usual.awaits_setup, usual.record["heaps"].tolist()) == (False, [1, 2, 3])
+    start = awaiting_setup(usual)
+    assert start.as_plain_python().awaits_setup
+    assert pickle.loads(pickle.dumps(start.__getstate__()))["awaits_setup"]
+    for number in (0, 27, 2**32 - 1):
+        assert start.play(number).key() == compiled.play(number).key()
+    check_same(start, compiled, Uniform(6))
+
+
+def test_a_library_without_its_set_ups_and_one_that_writes_elsewhere_are_told(tmp_path: Path):
+    start = start_of(CompiledHeaps)
+    library = compile_c(C_OF_HEAPS.replace("plyzero_set_up", "plyzero_setup"), tmp_path / "libother.so")
+    with pytest.raises(UserError, match="has no function plyzero_set_up"):
+        native(library, start)
+    wrong = C_OF_HEAPS.replace("s->heaps[heap] = 1 +", "((int8_t *)state)[heap + 4] = s->to_play +")
+    game = native(compile_c(wrong, tmp_path / "libwrong.so"), start)
+    broken = find_violation(lambda: game, games=1)
+    assert re.search(r"plyzero_set_up\(\d+\) writes to byte 4 of the state, which has bytes 0 to 3", broken.what)
 
 
 def test_points_work_as_in_a_compiled_game(tmp_path: Path):

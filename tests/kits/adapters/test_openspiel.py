@@ -448,7 +448,9 @@ def test_the_board_is_text_without_colours_and_more_than_one_line():
 
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
-@pytest.mark.parametrize(("name", "ply"), [("checkers", 30), ("chess(chess960=True)", 6)], ids=["jumps", "rolls"])
+@pytest.mark.parametrize(
+    ("name", "ply"), [("checkers", 30), ("chess(chess960=True)", 6), ("pig", 6)], ids=["jumps", "set-ups", "rolls"]
+)
 def test_a_position_can_be_copied(name: str, ply: int, again):
     position = games_of(start_of(name))[0].positions[ply]
     other = again(position)
@@ -460,7 +462,7 @@ def test_a_position_can_be_copied(name: str, ply: int, again):
 
 # --- dice ---
 
-DICE = ("backgammon", "banqi", "einstein_wurfelt_nicht", "maedn", "pig", "yacht(num_dice=2)", "chess(chess960=True)")
+DICE = ("backgammon", "banqi", "einstein_wurfelt_nicht", "maedn", "pig", "yacht(num_dice=2)")
 
 
 def played(name: str, seed: int) -> list[Game]:
@@ -528,6 +530,19 @@ def test_backgammon_begins_with_a_roll_that_decides_who_moves_first():
 def test_who_moves_first_after_every_roll_is_player_0(name: str):
     for seed in range(5):
         assert next(each for each in played(name, seed) if not is_chance(each)).to_play == 0
+
+
+@pytest.mark.parametrize("name", ["chess(chess960=True)", "crazyhouse(chess960=True)"])
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+def test_a_game_whose_only_roll_is_the_first_has_set_ups(name: str, again):
+    start = start_of(name)
+    assert (start.setups, start.num_chances, is_chance(start)) == (960, 0, True)
+    assert again(start).awaits_setup
+    first = {str(start.play(number)).splitlines()[0].split("/")[-1].split()[0] for number in range(960)}
+    assert len(first) == 959  # back ranks; OpenSpiel has one of the 960 twice
+    begun = again(start.play(518))
+    assert (begun.key(), is_chance(begun)) == ((518,), False)
+    assert find_violation(lambda: start, games=2, skip=["equal_observations_equal_futures"]) is None
 
 
 def test_the_network_sees_the_die_in_einstein_wurfelt_nicht():

@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.kits.engines.programs.protocols import Limits, Uci
+from plyzero.kits.engines.programs.protocols import Limits, Protocol, Text, Uci
 from plyzero.play.clock import NO_LIMIT, Clock
 from plyzero.play.match import PlayedGame, play_match
 from plyzero.play.player import Player, RandomPlayer
 from plyzero.play.players import find_player
 from plyzero.play.scores import MatchResult
 from plyzero.rules.catalog import load_game
+from plyzero.rules.game import Game
 from tests.helpers.guests import GAME, GUEST, Guests
+from tests.helpers.setups import Heaps
 
 FAULTS = {
     ("text", "dies"): "it ended with exit code 1: no memory left for the tables",
@@ -195,6 +197,31 @@ def test_uci_sends_a_position_to_begin_with_as_fen(tmp_path: Path):
     assert f"position fen {after.fen()}" in sent
 
 
+class HeapsWithFen(Heaps):
+    def fen(self) -> str:
+        return f"heaps {self.key()}"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "cls", "expected"),
+    [
+        (Text, Heaps, ["new", "7", "go"]),
+        (Uci, Heaps, ["position startpos moves 7", "go movetime 1000"]),
+        (Uci, HeapsWithFen, ["position fen {fen}", "go movetime 1000"]),
+    ],
+)
+def test_a_set_up_is_sent_as_fen_or_by_its_number(protocol: type[Protocol], cls: type[Game], expected: list[str]):
+    sent: list[str] = []
+    game = load_game(cls)
+    told = protocol(Recorded(sent), game, {}, 1)
+    told.begin()
+    told.new_game()
+    told.tell(game.start, 7)
+    after = game.start.play(7)
+    told.ask(after, Limits(None, None, 1))
+    assert sent[-len(expected) :] == [line.format(fen=after.fen()) for line in expected]
+
+
 class Recorded:
     """A UCI program that answers what is expected."""
 
@@ -203,6 +230,9 @@ class Recorded:
 
     def send(self, line: str) -> None:
         self.sent.append(line)
+
+    def forget_output(self) -> None:
+        pass
 
     def read(self, seconds: float, waited_for: str) -> str:
         is_new = waited_for == "uciok" and len(self.sent) == 1 and not self.has_said

@@ -983,6 +983,16 @@ def test_styles_of_the_page_leave_the_parts_of_a_board_alone(serve, open_page):
     assert ground.bounding_box()["width"] > 0.9 * board["width"]
 
 
+def test_a_set_up_is_said_and_stands_before_the_moves(serve, open_page):
+    page = open_page(serve("tests.helpers.setups:ThrownHeaps") + "/#first=you&second=you&moves=27+heads")
+    wait_for_status(page, "^Set-up 27. heads was rolled. The first player is to move.")
+    assert page.locator("ol.moves li.rolled").all_inner_texts() == ["set-up 27", "heads"]
+    page = open_page(serve("tests.helpers.setups:ShuffledRanks") + "/" + AGAINST_RANDOM)
+    wait_for_status(page, r"^Set-up \d+. It is your move.")
+    (number,) = page.evaluate(STATE)["moves"]
+    assert page.locator("ol.moves li.rolled").all_inner_texts() == [f"set-up {number}"]
+
+
 @pytest.mark.parametrize("game", ["connect-four", "go", "backgammon", "breakthrough"])
 def test_all_controls_are_large_enough_for_a_finger(game, serve, open_page):
     page = open_page(serve(game) + "/#first=you&second=you", **PHONE)

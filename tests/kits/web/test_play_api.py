@@ -139,7 +139,7 @@ def test_moves_that_are_impossible_are_one_sentence(moves, words):
 
 
 def test_nobody_searches_where_chance_moves():
-    with pytest.raises(UserError, match="add the roll"):
+    with pytest.raises(UserError, match="add a roll, one of 6-5"):
         unfinished_position(load_game("backgammon"), "")
 
 

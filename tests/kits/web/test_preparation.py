@@ -78,7 +78,9 @@ def test_bots_move_before_the_search_is_prepared_and_then_with_all_their_simulat
         assert not wait_until_ready(address)["playsMeanwhile"]
         searched = []
         original = answers.search_position
-        monkeypatch.setattr(answers, "search_position", lambda bot, *rest: searched.append(bot) or original(bot, *rest))
+        monkeypatch.setattr(
+            answers, "search_position", lambda bot, *rest, **more: searched.append(bot) or original(bot, *rest, **more)
+        )
         assert events(address, "/api/think", moves=moves, player=player)[-1]["choice"] in legal
         [bot] = searched
         assert bot.simulations == Opponents(game).find(player).simulations

@@ -277,7 +277,11 @@ class Uci(Protocol):
             self._tell_start()
 
     def tell(self, position: Game, move: int) -> None:
-        self._moves.append(uci_name(position, move))
+        fen = position.set_up(move).fen() if position.awaits_setup else ""
+        if fen:
+            self._start = f"fen {fen}"
+        else:
+            self._moves.append(uci_name(position, move))
 
     def ask(self, position: Game, limits: Limits) -> None:
         moves = " ".join(["moves", *self._moves]) if self._moves else ""

@@ -96,6 +96,8 @@ def _describe(record: dict[str, Any], frames: list[Frame], result: str) -> str:
         if frame.by is not None:
             side = SIDES[frame.by]
             line = f"{number}. {side}, {record[side]}: {frame.move}"
+        if frame.setup:
+            line += f" · {frame.setup}"
         if frame.rolls:
             line += f" · roll {' '.join(frame.rolls)}"
         parts.append(f"{line}\n{frame.position}")

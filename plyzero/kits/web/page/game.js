@@ -6,9 +6,14 @@ import { sideName, stepsOf } from "/static/status.js";
 
 const { game, result, colours, frames, review } = window.PLYZERO_REPORT;
 const named = (side) => sideName(colours, side);
+const setup = frames[0].setup;
 const moves = frames.flatMap(({ move, by, rolls }) => [...(by === null ? [] : [move]), ...rolls]);
 const movers = frames.flatMap(({ by, rolls }) => [...(by === null ? [] : [by]), ...rolls.map(() => null)]);
-const steps = stepsOf(movers), entries = entriesOf({ moves, movers, steps, review, named });
+if (setup) {
+  moves.unshift(setup);
+  movers.unshift(null);
+}
+const steps = stepsOf(movers), entries = entriesOf({ moves, movers, steps, setup, review, named });
 const KEYS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
 
 // The pictures of all positions: each is made of parts, of which few differ from those of the picture before.
@@ -22,7 +27,8 @@ function pictures() {
 }
 
 function sentence({ move, by, rolls }, at) {
-  const moved = by === null ? "The beginning." : `Move ${at} by ${named(by)}: ${move}.`;
+  const begun = setup ? `The beginning, ${setup}.` : "The beginning.";
+  const moved = by === null ? begun : `Move ${at} by ${named(by)}: ${move}.`;
   const rolled = rolls.length ? ` Rolled: ${rolls.join(" ")}.` : "";
   return `${moved}${rolled}${at === frames.length - 1 ? ` ${result}` : ""}`;
 }

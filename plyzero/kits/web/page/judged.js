@@ -13,10 +13,11 @@ const signed = (value, unit) => (value > 0 ? "+" : "") + number(value, unit);
 export const amount = (value, unit, margin = 0) => `${number(value, unit)}${margin > 0 ? ` ± ${number(margin, unit)}` : ""} ${unitOf(unit)}`;
 
 // The moves and the rolls of a game, as Moves takes them. movers: who made each, null for a roll. steps: see stepsOf.
-export function entriesOf({ moves, movers, steps, review, named, noteOf = () => undefined }) {
+// setup: the first roll in words if it is a set-up, otherwise "".
+export function entriesOf({ moves, movers, steps, setup, review, named, noteOf = () => undefined }) {
   const numbers = numbersOf(movers);
   const mistakeOf = (i) => review?.turns.find(({ ply, plies }) => ply <= i && i < ply + plies)?.mistake;
-  return moves.map((name, i) => movers[i] === null ? { name, ...luckOf(review, named, i) }
+  return moves.map((name, i) => movers[i] === null ? { name: i === 0 && setup ? setup : name, ...luckOf(review, named, i) }
     : { name, number: numbers[i], step: steps.findIndex((each) => each > i), mistake: mistakeOf(i), note: noteOf(i) });
 }
 

@@ -34,6 +34,10 @@ export function lastMoves({ about, position, players }) {
     rolls = [];
   };
   for (let ply = Math.max(0, mine < 0 ? moved : mine); ply < movers.length; ply++) {
+    if (ply === 0 && position.setup) {
+      sentences.push(`${capital(position.setup)}.`);
+      continue;
+    }
     if (movers[ply] === null) {
       rolls.push(position.moves[ply]);
       continue;
