@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -47,6 +48,9 @@ HISTORY = 4
 
 MAX_CLOCK = 100
 """Number of plies without a capture or a move of a pawn after which the game is drawn."""
+
+SETUPS = 960
+"""Number of orders of the pieces in Chess960."""
 
 MAX_MOVE_NUMBER = 9999
 """Largest number of a move that FEN may have."""
@@ -148,11 +152,15 @@ class Chess(CompiledGame, version=1):
         if not isinstance(chess960, bool):
             raise ValueError(f"expected chess960=True or chess960=False, got {chess960!r}")
         self.chess960 = chess960
+        self.setups = SETUPS if chess960 else 0
         self.uci_variant = "chess960" if chess960 else "chess"
         super().__init__()
 
     def start(s: Record) -> None:
-        set_up_pieces(s, (ROOK, KNIGHT, BISHOP, QUEEN, KING, BISHOP, KNIGHT, ROOK))
+        set_up_pieces(s, [ROOK, KNIGHT, BISHOP, QUEEN, KING, BISHOP, KNIGHT, ROOK])
+
+    def set_up(s: Record, number: int) -> None:
+        set_up_pieces(s, pieces_of_setup(number))
 
     def legal(s: Record, mask: Record) -> None:
         king = find_king(s["board"][:])
@@ -732,8 +740,31 @@ def is_same(board: Record, other: Record) -> bool:
     return same
 
 
-def set_up_pieces(s: Record, pieces: tuple[int, ...]) -> None:
-    """Set up a new game with `pieces` on the first rank. This runs as plain Python."""
+# --- what runs as plain Python: set-ups and texts ---
+
+
+def pieces_of_setup(number: int) -> list[int]:
+    """Return the pieces on the first rank of a set-up of Chess960, by the usual numbers: 518 is that of chess."""
+    number, light = divmod(number, 4)
+    number, dark = divmod(number, 4)
+    knights, queen = divmod(number, 6)
+    pieces = [EMPTY] * 8
+    pieces[2 * light + 1] = pieces[2 * dark] = BISHOP
+    pieces[_empty(pieces)[queen]] = QUEEN
+    free = _empty(pieces)
+    for place in [*combinations(free, 2)][knights]:
+        pieces[place] = KNIGHT
+    for place, piece in zip(_empty(pieces), (ROOK, KING, ROOK), strict=True):
+        pieces[place] = piece
+    return pieces
+
+
+def _empty(pieces: list[int]) -> list[int]:
+    return [place for place, piece in enumerate(pieces) if piece == EMPTY]
+
+
+def set_up_pieces(s: Record, pieces: list[int]) -> None:
+    """Set up a new game with `pieces` on the first rank."""
     board = s["board"].reshape(8, 8)
     board[...] = EMPTY
     board[0], board[1] = pieces, PAWN
