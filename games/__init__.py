@@ -2,6 +2,7 @@
 
 backgammon    Backgammon, one die at a time, without the doubling cube
 breakthrough  Breakthrough on 4x4 to 10x10
+chess         Chess, and Chess960
 connect_four  Connect Four
 go            Go on 2x2 to 19x19
 gomoku        Gomoku on 5x5 to 19x19

@@ -316,6 +316,8 @@ class Chess(CompiledGame, version=1):
         return bool(plain(is_attacked)(board, board.tolist().index(KING)))
 
     def fen(self) -> str:
+        if self.awaits_setup:
+            return ""
         record = self.record
         ranks = ["".join(letter_of(piece) for piece in rank) for rank in white_view(record)[::-1].tolist()]
         board = re.sub(r"\.+", lambda empty: str(len(empty[0])), "/".join(ranks))
@@ -339,6 +341,8 @@ class Chess(CompiledGame, version=1):
 
     def __str__(self) -> str:
         """Return the board and FEN of the position after which no piece or right was lost, with the moves since."""
+        if self.awaits_setup:
+            return str(self.render())
         position = self.with_state(self.state)
         record = position.record
         names: list[str] = []

@@ -85,7 +85,7 @@ HARMLESS = (
 
 CORRECT = (
     *PLAIN,
-    *("backgammon", "breakthrough", "connect-four", "go", "gomoku", "hex", "othello", "pig", "tic-tac-toe"),
+    *("backgammon", "breakthrough", "chess", "connect-four", "go", "gomoku", "hex", "othello", "pig", "tic-tac-toe"),
     *("go(size=5)", "gomoku(size=7)", "hex(size=5)", "othello(size=6)"),
 )
 """Games about which a warning is wrong."""

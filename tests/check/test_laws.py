@@ -40,6 +40,7 @@ from plyzero.check.template.tic_tac_toe import TicTacToe as Template
 from plyzero.check.violations import GameLaws, Violation, find_violation, laws_of
 from plyzero.games.backgammon import Backgammon
 from plyzero.games.breakthrough import Breakthrough as CompiledBreakthrough
+from plyzero.games.chess import Chess
 from plyzero.games.connect_four import ConnectFour
 from plyzero.games.go import Go
 from plyzero.games.gomoku import Gomoku
@@ -89,6 +90,8 @@ MORE = {
     "gomoku(size=9, exactly_five=True)": functools.partial(Gomoku, size=9, exactly_five=True),
     "compiled breakthrough": CompiledBreakthrough,
     "backgammon": Backgammon,
+    "chess": Chess,
+    "chess960": functools.partial(Chess, chess960=True),
 }
 
 

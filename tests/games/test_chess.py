@@ -446,6 +446,29 @@ def test_wrong_fen_is_refused_in_a_sentence(fen: str, sentence: str):
         START.from_text(fen)
 
 
+def test_the_set_ups_of_chess960_have_their_usual_numbers():
+    start = Chess(chess960=True)
+    assert start.set_up(518).key() == start.key() == START.key()
+    assert start.set_up(0).fen().startswith("bbqnnrkr/")
+    assert start.set_up(959).fen().startswith("rkrnnqbb/")
+    assert len({start.set_up(number).key() for number in range(start.setups)}) == 960
+
+
+def test_all_set_ups_of_chess960_are_those_of_python_chess():
+    chess = pytest.importorskip("chess")
+    start = Chess(chess960=True)
+    for number in range(960):
+        assert start.set_up(number).fen() == chess.Board.from_chess960_pos(number).fen()
+
+
+def test_pgn_of_chess960_begins_with_its_fen():
+    lines = [b'[Variant "Chess960"]\n', f'[FEN "{START.fen()}"]\n'.encode(), b"1. Nf3 d5 2. g3 d4 3. Bg2 d3 4. O-O *\n"]
+    (game,) = pgn_games(lines, game=load_game("chess(chess960=True)"))
+    assert game.fields()["moves"][-1] == "e1h1"
+    with pytest.raises(ValueError, match=r'expected a game of chess, got one with the tag Variant "Chess960"'):
+        next(pgn_games(lines, game=load_game("chess"))).fields()
+
+
 def test_the_king_of_chess960_may_begin_elsewhere():
     fen = "4k3/8/8/8/8/8/8/3K3R w K - 0 1"
     assert at(fen, chess960=True).fen() == fen

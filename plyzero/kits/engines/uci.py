@@ -111,7 +111,10 @@ class Engine:
         if isinstance(self.player, Bot):
             number = self.player.simulations
             self._write(f"option name Simulations type spin default {number} min 0 max {MAX_SIMULATIONS}")
-        if variant := self.game.start.uci_variant:
+        variant = self.game.start.uci_variant
+        if variant == "chess960":  # it has an option of its own
+            self._write("option name UCI_Chess960 type check default true")
+        elif variant:
             self._write(f"option name UCI_Variant type combo default {variant} var {variant}")
         self._write("uciok")
 
@@ -122,11 +125,13 @@ class Engine:
 
     def _set_option(self, text: str) -> None:
         name, _, value = text.partition(" value ")
+        variant = self.game.start.uci_variant
+        variants = {"uci_variant": variant, "uci_chess960": str(variant == "chess960").lower()}
         if name.lower() == "simulations" and isinstance(self.player, Bot) and value.isdecimal() and len(value) < 9:
             self.player = self.player.with_simulations(int(value))
-        elif name.lower() == "uci_variant" and value == self.game.start.uci_variant:
+        elif value == variants.get(name.lower()):
             pass
-        elif name.lower() in ("simulations", "uci_variant"):
+        elif name.lower() in ("simulations", *variants):
             raise UserError(f"{name} cannot be {shown(value)}")
         else:
             raise UserError(f"there is no option {shown(name)}")

@@ -222,11 +222,20 @@ def test_a_set_up_is_sent_as_fen_or_by_its_number(protocol: type[Protocol], cls:
     assert sent[-len(expected) :] == [line.format(fen=after.fen()) for line in expected]
 
 
-class Recorded:
-    """A UCI program that answers what is expected."""
+@pytest.mark.parametrize("game", ["chess", "chess(chess960=True)"])
+def test_a_program_is_told_to_play_chess960_by_its_option(game: str):
+    sent: list[str] = []
+    Uci(Recorded(sent, "option name UCI_Chess960 type check default false"), load_game(game), {}, 1).begin()
+    assert ("setoption name UCI_Chess960 value true" in sent) is ("960" in game)
 
-    def __init__(self, sent: list[str]) -> None:
-        self.sent, self.has_said = sent, False
+
+class Recorded:
+    """A UCI program that has one option, and answers what is expected."""
+
+    def __init__(
+        self, sent: list[str], option: str = "option name UCI_Variant type combo var chess var breakthrough"
+    ) -> None:
+        self.sent, self.option, self.has_said = sent, option, False
 
     def send(self, line: str) -> None:
         self.sent.append(line)
@@ -237,7 +246,7 @@ class Recorded:
     def read(self, seconds: float, waited_for: str) -> str:
         is_new = waited_for == "uciok" and len(self.sent) == 1 and not self.has_said
         self.has_said = True
-        return "option name UCI_Variant type combo var chess var breakthrough" if is_new else waited_for
+        return self.option if is_new else waited_for
 
 
 # --- names ---

@@ -37,6 +37,14 @@ def test_it_introduces_itself_with_the_variant_and_the_options():
     assert lines[-2:] == ["uciok", "readyok"]
 
 
+def test_chess960_is_an_option_of_its_own():
+    commands = "setoption name UCI_Chess960 value true", "setoption name UCI_Chess960 value false"
+    lines = answers("chess(chess960=True)", "uci", *commands, player="random")
+    assert "option name UCI_Chess960 type check default true" in lines
+    assert not any("UCI_Variant" in line for line in lines)
+    assert lines[-1] == "info string UCI_Chess960 cannot be 'false'"
+
+
 def test_it_takes_a_win_and_says_in_how_many_moves():
     lines = answers("tic-tac-toe", "position startpos moves a1 a3 b1 b3", "go nodes 100")
     assert move_of(lines) == "c1"

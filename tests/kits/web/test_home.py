@@ -87,7 +87,7 @@ def test_a_page_below_the_first_one_is_guarded_like_any_other(address):
     assert get(address, "/run/other/api/position")[1]["colours"] == ["red", "yellow"]
 
 
-@pytest.mark.parametrize("path", ["/game/chess/api/about", "/run/none/api/about", "/run/broken/api/about", "/x/y/"])
+@pytest.mark.parametrize("path", ["/game/shogi/api/about", "/run/none/api/about", "/run/broken/api/about", "/x/y/"])
 def test_what_is_not_there_is_one_sentence(path, address):
     status, found = get(address, path)
     assert status == 400

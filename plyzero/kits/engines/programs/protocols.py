@@ -256,6 +256,9 @@ class Uci(Protocol):
             if found := re.match(r"option name (.+?) type (.*)", line):
                 options[found[1].lower()] = found[2]
         variant = self.game.start.uci_variant
+        if variant == "chess960" and "uci_chess960" in options:  # it has an option of its own
+            self._set("UCI_Chess960", "true")
+            variant = "chess"
         offered = options.get("uci_variant", "var chess")
         if variant and variant not in offered.split():
             raise UserError(f"it does not play {self.game.name}: it has no UCI_Variant {variant}")
