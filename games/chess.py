@@ -251,10 +251,9 @@ class Chess(CompiledGame, version=1):
         else:
             text = LETTERS[piece] + self._distinction(action) + captures + to
         after = self.play_unchecked(action)
-        outcome = after.outcome()
-        if outcome is not None and outcome.winner is not None:
-            return text + "#"
-        return text + "+" if after.is_check() else text
+        outcome = CompiledGame.outcome(after)
+        is_mate = outcome is not None and outcome.winner is not None
+        return text + ("#" if is_mate else "+" if after.is_check() else "")
 
     def _distinction(self, action: int) -> str:
         """Return what distinguishes a move of a piece from those of its like to the same square, in their names."""
@@ -359,7 +358,7 @@ class Chess(CompiledGame, version=1):
     def from_text(self, text: str) -> Self:
         """Return the position of names of moves, or of FEN, after which "moves" and their names may follow."""
         before, _, moves = " ".join(text.split()).partition(" moves ")
-        position = self
+        position: Any = self  # mypy takes the rules of a compiled game for methods
         if "/" in before:
             found = FEN.search(before)
             if not found:
