@@ -220,6 +220,8 @@ def test_a_rook_that_is_not_the_outermost_is_named_by_its_file():
     position = at("4k3/8/8/8/8/8/8/1RKR2R1 w BD - 0 1", chess960=True)
     assert position.fen().split()[2] == "DQ"
     assert at(position.fen(), chess960=True).key() == position.key()
+    outermost = at("4k3/8/8/8/8/8/8/1RKR2R1 w K - 0 1", chess960=True)
+    assert outermost.key() == at("4k3/8/8/8/8/8/8/1RKR2R1 w G - 0 1", chess960=True).key()
 
 
 # --- ends ---
@@ -280,6 +282,16 @@ def test_the_third_occurrence_of_a_position_is_a_draw():
     assert twice.outcome() is None
     assert toys.after(twice, "f6g8").outcome() == Outcome(None)
     assert toys.after(twice, "h8g8").outcome() is None
+
+
+def test_a_position_occurs_again_only_with_the_same_player_to_move():
+    fen = "4k3/7p/8/8/8/8/7P/4K3 w - - 0 1"
+    white = "e1e2 e8e7 e2d1 e7e8 d1e1"  # a triangle, after which Black is to move
+    black = "e8e7 e1e2 e7d8 e2e1 d8e8"
+    third = at(fen, f"{white} {black}")
+    assert third.fen().split()[:4] == fen.split()[:4]
+    assert third.outcome() is None
+    assert toys.after(third, f"{white} {black}").outcome() == Outcome(None)
 
 
 def test_a_position_occurs_again_only_with_the_same_rights():
