@@ -33,7 +33,7 @@ def match(
         typer.Argument(
             metavar="A",
             help="random, greedy, alphabeta:DEPTH, mcts:N, bot, bot:LEVEL, a run (DIR, DIR@best), an ONNX file, your "
-            "agent MODULE:CLASS, your evaluator MODULE:FUNCTION.",
+            "agent MODULE:CLASS, your evaluator MODULE:FUNCTION, a program: gtp:COMMAND, uci:COMMAND, text:COMMAND.",
         ),
     ],
     second: Annotated[str, typer.Argument(metavar="B", help="The opponent, in the same form.")],
