@@ -162,6 +162,8 @@ class Chess(CompiledGame, version=1):
     def set_up(s: Record, number: int) -> None:
         set_up_pieces(s, pieces_of_setup(number))
 
+    # s["board"][:] has the type of a copy of the board, so that each kernel is compiled once.
+
     def legal(s: Record, mask: Record) -> None:
         king = find_king(s["board"][:])
         suspects = suspect_pieces(s["board"][:], king)
@@ -436,6 +438,9 @@ class Chess(CompiledGame, version=1):
 
     def render(self) -> Board:
         return grid(white_view(self.record) % len(FIGURES), pieces=FIGURES, rows_up=True, style="checks")
+
+
+# --- kernels ---
 
 
 @kernel
