@@ -1,11 +1,9 @@
 """Breakthrough, compiled. examples/breakthrough.py is the same game in plain Python, with the same actions."""
 
 import re
-from typing import Self
 
 import numpy as np
 
-from plyzero.errors import shown
 from plyzero.rules.board import Board, grid, square_names
 from plyzero.rules.compiled_game import CompiledGame, Record, kernel
 from plyzero.rules.game import ONGOING
@@ -93,26 +91,6 @@ class Breakthrough(CompiledGame, version=1):
         ranks = ["".join(pieces[pawn] for pawn in rank) for rank in self.record["board"][::-1].tolist()]
         joined = re.sub("1+", lambda empty: str(len(empty[0])), "/".join(ranks))
         return f"{joined} {'wb'[self.to_play]} - - 0 1"
-
-    def from_text(self, text: str) -> Self:
-        """Return the position of a board, of names of moves, or of FEN."""
-        found = re.match(r"([1-9Pp/]+) ([wb])\b", text)
-        if not found:
-            return super().from_text(text)
-        size = len(self.record["board"])
-        ranks = re.sub(r"\d", lambda empty: "." * int(empty[0]), found[1]).split("/")
-        if [len(rank) for rank in ranks] != [size] * size:
-            raise ValueError(f"expected FEN of {size} ranks with {size} squares, got {shown(found[1])}")
-        position = self.with_state(np.zeros_like(self.state))
-        record = position.record
-        record["board"] = [[" .Pp".index(square) - 1 for square in rank] for rank in ranks[::-1]]
-        for player in (0, 1):
-            record["pawns"][player] = (record["board"] == player + 1).sum()
-        record["to_play"], record["result"] = "wb".index(found[2]), ONGOING
-        for player, last in ((0, -1), (1, 0)):
-            if (record["board"][last] == player + 1).any() or not record["pawns"][1 - player]:
-                record["result"] = player
-        return position
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Return the left-right reflection, which reverses the order of the steps from each row."""

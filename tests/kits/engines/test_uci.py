@@ -125,16 +125,6 @@ def test_rolls_are_among_the_moves():
     assert move_of(lines) in position.legal_names().split()
 
 
-def test_positions_of_breakthrough_are_read_as_their_fen_says():
-    game = load_game("breakthrough")
-    rng = np.random.default_rng(0)
-    position = game.start
-    while position.outcome() is None:
-        read = game.start.from_text(position.fen())
-        assert read.key() == position.key()
-        position = position.play(int(rng.choice(position.legal_actions())))
-
-
 def test_an_agent_moves_too_and_one_that_fails_says_why():
     lines = answers("tic-tac-toe", "position startpos moves a1", "go", player="greedy")
     assert move_of(lines) != "0000"
