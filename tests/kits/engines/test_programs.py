@@ -139,6 +139,12 @@ def test_gtp_sends_the_size_the_moves_and_the_time(guests: Guests):
     assert guests.sent()[3:] == ["play black b2", "time_settings 60 0 0", "time_left white 60 0", "genmove white"]
 
 
+def test_gtp_sends_the_time_for_a_move_in_whole_seconds(guests: Guests):
+    player = guests.player("gtp", clock=Clock(per_move=0.3))
+    assert player.choices([GAME.start], [[]]) == [0]
+    assert guests.sent()[-2:] == ["time_settings 0 1 1", "genmove black"]
+
+
 @pytest.mark.parametrize(
     ("settings", "limits", "go"),
     [

@@ -212,8 +212,8 @@ class Gtp(Protocol):
             return
         if not self._has_clock:
             self._has_clock = True
-            by_move = clock.per_move > 0
-            self.asked(f"time_settings {clock.main:.0f} {clock.per_move:.0f} {int(by_move)}")
+            period = max(1, round(clock.per_move)) if clock.per_move else 0  # GTP counts whole seconds
+            self.asked(f"time_settings {clock.main:.0f} {period} {1 if period else 0}")
         if clock.main and "time_left" in self._commands:
             self.asked(f"time_left {COLOURS[position.to_play]} {clock.left:.0f} 0")
 
