@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 INCLUDED = {
     "breakthrough": "breakthrough(size=5)",
+    "chess": "chess(chess960=True)",
     "connect-four": "connect-four(rows=4, columns=5)",
     "go(size=5)": "go(size=4)",
     "go(size=5, komi=0.5)": "go(size=4, komi=0.5)",
