@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -29,9 +28,38 @@ if TYPE_CHECKING:
     from plyzero.rules.catalog import GameSpec
 
 
-PlayerName = Annotated[
-    str | None, typer.Option("--player", metavar="NAME", help="Any player that plyzero match knows, such as mcts:1000.")
-]
+class Played(NamedTuple):
+    """The options for the player of an engine, and for the position at which its games begin."""
+
+    run: RunToPlay
+    net: Net
+    player: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Any player that plyzero match knows, such as mcts:1000.")
+    ]
+    simulations: Simulations
+    start: common.Start
+
+    def find(self, game: str, thinking: Thinking) -> tuple[GameSpec, Player, int | None]:
+        """Return the game, the player that is named, and its largest number of simulations under a clock."""
+        import numpy as np
+
+        from plyzero.play.players import Bot, find_player
+        from plyzero.play.strength import introduction
+
+        if self.player is not None and (self.run is not None or self.net is not None):
+            raise UserError("expected one of --run, --net and --player, got several")
+        spec = common.find_game(game, self.start)
+        limits = thinking.limits(self.simulations)
+        chosen: Player
+        if self.player is None:
+            chosen = find_bot(spec, self.run, self.net, "newest", limits)
+        else:
+            chosen = find_player(self.player, spec, np.random.default_rng(), **limits)
+        if isinstance(chosen, Bot):
+            about = introduction(spec, chosen.strength().text)
+            print(f"plyzero: {spec.name} is played by {chosen.name}. {about}", file=sys.stderr, flush=True)
+        most = self.simulations if self.player is None else getattr(chosen, "simulations", None)
+        return spec, chosen, most
 
 
 @common.in_panel("Play")
@@ -39,15 +67,11 @@ PlayerName = Annotated[
 def gtp(
     game: common.GameArgument,
     *,
-    run: RunToPlay = None,
-    net: Net = None,
-    player: PlayerName = None,
-    simulations: Simulations = None,
+    played: Played,
     coordinates: Annotated[
         Literal["names", "points"],
         typer.Option(help="Form of moves: names, as the game prints them, or points, such as D4."),
     ] = "names",
-    start: common.Start = None,
     thinking: Thinking,
     resign: Annotated[
         float, typer.Option(min=0, max=1, metavar="X", help="A bot resigns when it expects to score less, from 0 to 1.")
@@ -57,7 +81,7 @@ def gtp(
     with common.data_output() as output:
         from plyzero.kits.engines.engine import Engine, is_quit
 
-        spec, chosen, most = _chosen(game, start, run, net, player, simulations, thinking)
+        spec, chosen, most = played.find(game, thinking)
         write = _writer(output)
         lines = _arriving_lines(is_quit)
         points = coordinates == "points"
@@ -71,18 +95,14 @@ def gtp(
 def uci(
     game: common.GameArgument,
     *,
-    run: RunToPlay = None,
-    net: Net = None,
-    player: PlayerName = None,
-    simulations: Simulations = None,
-    start: common.Start = None,
+    played: Played,
     thinking: Thinking,
 ) -> None:
     """Speak the Universal Chess Interface (UCI) on standard input and output, for chess-like controllers."""
     with common.data_output() as output:
         from plyzero.kits.engines.uci import Engine
 
-        spec, chosen, most = _chosen(game, start, run, net, player, simulations, thinking)
+        spec, chosen, most = played.find(game, thinking)
         write = _writer(output)
         lines = _arriving_lines(lambda line: line.split() == ["quit"])
         Engine(spec, chosen, lines, lambda line: write(f"{line}\n"), most=most).run()
@@ -93,51 +113,16 @@ def uci(
 def text(
     game: common.GameArgument,
     *,
-    run: RunToPlay = None,
-    net: Net = None,
-    player: PlayerName = None,
-    simulations: Simulations = None,
-    start: common.Start = None,
+    played: Played,
     thinking: Thinking,
 ) -> None:
     """Read moves, one in a line, and print one after each line go; new begins a new game."""
     with common.data_output() as output:
         from plyzero.kits.engines.text_engine import play_by_lines
 
-        spec, chosen, _ = _chosen(game, start, run, net, player, simulations, thinking)
+        spec, chosen, _ = played.find(game, thinking)
         write = _writer(output)
         play_by_lines(spec, chosen, _lines_of_input(), lambda line: write(f"{line}\n"))
-
-
-def _chosen(
-    game: str,
-    start: Path | None,
-    run: Path | None,
-    net: Path | None,
-    player: str | None,
-    simulations: int | None,
-    thinking: Thinking,
-) -> tuple[GameSpec, Player, int | None]:
-    """Return the game, the player that the options name, and its largest number of simulations under a clock."""
-    import numpy as np
-
-    from plyzero.play.players import Bot, find_player
-    from plyzero.play.strength import introduction
-
-    if player is not None and (run is not None or net is not None):
-        raise UserError("expected one of --run, --net and --player, got several")
-    spec = common.find_game(game, start)
-    limits = thinking.limits(simulations)
-    chosen: Player
-    if player is None:
-        chosen = find_bot(spec, run, net, "newest", limits)
-    else:
-        chosen = find_player(player, spec, np.random.default_rng(), **limits)
-    if isinstance(chosen, Bot):
-        about = introduction(spec, chosen.strength().text)
-        print(f"plyzero: {spec.name} is played by {chosen.name}. {about}", file=sys.stderr, flush=True)
-    most = simulations if player is None else getattr(chosen, "simulations", None)
-    return spec, chosen, most
 
 
 def _writer(output: IO[str]) -> Callable[[str], None]:

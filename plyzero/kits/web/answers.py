@@ -36,6 +36,7 @@ from plyzero.kits.web.searches import Event, Report, Searches
 from plyzero.play.shared_games import SharedGame, SharedGames
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance
+from plyzero.rules.game import Game
 
 if TYPE_CHECKING:
     from plyzero.kits.web.opponents import Opponents
@@ -157,8 +158,9 @@ class GameAnswers:
             if name == ANALYSIS:
                 judge = self._opponents.judge(step, simulations, most=MAX_SIMULATIONS)
                 return search_position(judge.bot, position, judge.sentence, self._plane_cells.cells)(report)
-            player = self._opponents.find(name, step=step, moves=_moves_before(game, moves, position.to_play))
-            return search_position(player, position, moves=parse_moves(game, moves)[1])(report)
+            before, made = parse_moves(game, moves)
+            player = self._opponents.find(name, step=step, moves=_moves_by(position.to_play, before[:-1]))
+            return search_position(player, position, moves=made)(report)
 
         return self._stream(request, search)
 
@@ -387,7 +389,6 @@ def visitor_of(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
-def _moves_before(game: GameSpec, moves: str, player: int) -> int:
-    """Return the number of moves by `player`; rolls are not counted."""
-    before = parse_moves(game, moves)[0][:-1]
-    return sum(position.to_play == player for position in before if not is_chance(position))
+def _moves_by(player: int, positions: Sequence[Game]) -> int:
+    """Return the number of `positions` in which `player` moves."""
+    return sum(position.to_play == player for position in positions if not is_chance(position))

@@ -41,7 +41,7 @@ FAULTS = {
     ("gtp", "fails to move"): "it answers genmove with 'out of ideas'",
     ("uci", "has no move"): "it plays '(none)', which is not a legal move",
 }
-"""What a program does -> how its loss is explained."""
+"""A fault of a program -> the explanation of its loss."""
 
 LATE = (("text", "never answers"), ("gtp", "never answers"), ("uci", "never answers"), ("text", "ignores the end"))
 REFUSED = {
@@ -51,7 +51,7 @@ REFUSED = {
     ("uci", "never begins"): "no uciok after 1 s",
     ("uci", "speaks nonsense"): "no uciok after 1 s",
 }
-"""What a program does at its start -> why it is not played with."""
+"""A fault of a program at its start -> the reason why it is refused."""
 
 HARMLESS = (
     ("text", "talks"),

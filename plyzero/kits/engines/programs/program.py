@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from plyzero.errors import UserError, plain, shown
+from plyzero.play.agents import LOOK_SECONDS
 from plyzero.run.models import digest_of
 
 MAX_LINE: Final = 1 << 16
@@ -33,9 +34,6 @@ MAX_READS: Final = 64
 
 KEPT_ERRORS: Final = 2000
 """Number of bytes at the end of what it prints on standard error, in which the reason for its end is looked for."""
-
-LOOK_SECONDS: Final = 0.1
-"""Time between two calls of `on_wait`, in seconds."""
 
 END_SECONDS: Final = 0.5
 """Time that a program has to end after it has been asked to, in seconds."""

@@ -145,7 +145,6 @@ class Gtp(Protocol):
 
     def new_game(self) -> None:
         self.asked("clear_board")
-        self._words: Words = ()
         self._has_clock = False
         self._tell_start()
 
@@ -160,21 +159,21 @@ class Gtp(Protocol):
                 raise ProgramError(f"it refuses the legal move {word}: {shown(text)}")
 
     def ask(self, position: Game, limits: Limits) -> None:
-        self._words = ()
         self._tell_time(position, limits.clock)
         self.program.send(f"genmove {COLOURS[position.to_play]}")
 
     def answer(self, position: Game, limits: Limits) -> int | Resigned:
         ways = spell(position, self._points) if self._points else {}
         names = {" ".join(words).lower(): action for action, words in ways.items()}
+        begun: Words = ()
         while True:
             text, is_accepted = self._read(limits.seconds)
             if not is_accepted:
                 raise ProgramError(f"it answers genmove with {shown(text)}")
             if text.lower() == "resign":
                 return Resigned()
-            self._words = (*self._words, text)
-            said = " ".join(self._words).lower()
+            begun = (*begun, text)
+            said = " ".join(begun).lower()
             if not any(name.startswith(f"{said} ") for name in names):
                 return self._action(position, names, said)
             self.program.send(f"genmove {COLOURS[position.to_play]}")  # a move of several points
