@@ -181,7 +181,7 @@ def test_what_takes_too_long_is_stopped_with_all_its_processes(tmp_path: Path):
     plan = plan_of({"a": {"sh": "sleep 60 & echo $! > ../pid; wait", "timeout_minutes": 0.005}})
     record = run(plan, tmp_path / "x")["a"]
     assert (record.state, record.reason) == ("failed", "it took longer than 0.005 minutes")
-    assert not is_running(int((tmp_path / "pid").read_text()))
+    wait_until(lambda: not is_running(int((tmp_path / "pid").read_text())))
 
 
 def test_what_a_task_leaves_running_ends_with_it(tmp_path: Path):
