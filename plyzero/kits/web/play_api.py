@@ -1,4 +1,4 @@
-"""Positions, searches and the network's view as JSON, for the page on which a game is played.
+"""Positions, searches, the network's view and files of games, for the page on which a game is played.
 
 The state of a game is its list of moves, which comes with every request.
 """
@@ -6,23 +6,28 @@ The state of a game is its list of moves, which comes with every request.
 from __future__ import annotations
 
 import inspect
+import io
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
 import numpy as np
 from numpy.random import Generator
 
 from plyzero.check.ends import MAX_KINDS, End, ends_of, first_moves, random_games
 from plyzero.errors import UserError
-from plyzero.kits.engines.game_record import from_moves
+from plyzero.kits.engines.game_export import write_pgn, write_sgf
+from plyzero.kits.engines.game_files import find_games
+from plyzero.kits.engines.game_record import GameRecord, from_moves
 from plyzero.kits.engines.sgf_games import sgf_names
 from plyzero.kits.web.searches import Event, Report
+from plyzero.lines import bounded_lines, parse_object
 from plyzero.play.found_moves import is_hopeless, move_infos, root_info
 from plyzero.play.player import Player
 from plyzero.play.players import Bot
-from plyzero.play.session import Session
+from plyzero.play.session import SIDES, Session
 from plyzero.play.spots import final_board_of, line_of, owned_cells, places_of, spot_of, spots_of, values_of
 from plyzero.rules.board import FILLS, Board, Cell
 from plyzero.rules.board_svg import render_svg
@@ -44,6 +49,12 @@ EVENT_SECONDS: Final = 0.1
 ENDS_POSITIONS: Final = 1000
 """Number of positions in random games whose ends are shown: whole games, until they have so many."""
 
+MAX_GAMES: Final = 1000
+"""Number of games of a file that a visitor can choose from."""
+
+MAX_VARIATIONS: Final = 100
+"""Number of variations that a game may have which is written as PGN or SGF."""
+
 Cells = Sequence[Sequence[Cell]]
 """The cells of the board under a plane, `[rows][columns]`."""
 
@@ -52,7 +63,6 @@ def describe_sgf(game: GameSpec) -> dict[str, object] | None:
     """Return the names of the game and its moves in SGF files; None without `sgf_game` or a board, and with set-ups.
 
     GM, SZ, KM: properties of the first node; KM only for games with a komi.
-    points:     name of a move -> its name in SGF files, where it differs.
     names:      name in SGF files -> name of the move, where it differs; one move may have several.
     """
     names = sgf_names(game)
@@ -61,7 +71,63 @@ def describe_sgf(game: GameSpec) -> dict[str, object] | None:
     properties: dict[str, object] = {"GM": str(names.number), "SZ": names.size}
     if names.komi is not None:
         properties["KM"] = f"{names.komi:g}"
-    return {**properties, "points": names.written, "names": names.read}
+    return {**properties, "names": names.read}
+
+
+def describe_file(game: GameSpec, content: bytes, number: int) -> dict[str, object]:
+    """Return a game of a file that `find_games` reads, and which games there are.
+
+    titles: of the games, such as "Ann – Bo, 1-0, 1858", or "Game 3" if the file does not say; at most MAX_GAMES.
+    game:   the fields of the game with this number, 0 for the first; docs/formats.md lists them.
+
+    Raises UserError with the line if it is no game of `game`.
+    """
+    found = list(islice(find_games(bounded_lines(io.BytesIO(content)), game), MAX_GAMES))
+    if number >= len(found):
+        raise UserError(f"expected a file with at least {number + 1} games, got one with {len(found)}")
+    try:
+        fields = found[number].fields()
+    except ValueError as error:
+        raise UserError(f"the game in line {found[number].line}: {error}") from error
+    return {"titles": [each.title or f"Game {i}" for i, each in enumerate(found, 1)], "game": fields}
+
+
+def exported(game: GameSpec, content: bytes, kind: str) -> str:
+    """Return a game as a file of the `kind` pgn or sgf. `content` is a saved game, as docs/formats.md describes it.
+
+    Raises UserError if it is none of `game`.
+    """
+    try:
+        saved: dict[str, Any] = parse_object(content)
+        session = Session.from_record(game, saved)
+        variations, comments = saved.get("variations", []), saved.get("comments", {})
+        if not isinstance(variations, list) or len(variations) > MAX_VARIATIONS:
+            raise ValueError(f"expected at most {MAX_VARIATIONS} variations")
+        if not all(_are_texts(line) for line in variations):
+            raise ValueError("expected variations as lists of names")
+        if not isinstance(comments, dict) or not _are_texts(list(comments.values())):
+            raise ValueError("expected comments as texts by the moves before them")
+        record = GameRecord(session.positions, session.moves, resigned=session.resigned)
+        if kind == "pgn":
+            return write_pgn(record, game, _tags_of(saved), variations=variations, comments=comments)
+        by_time = bool(saved.get("timeOver"))
+        return write_sgf(record, game, variations=variations, comments=comments, by_time=by_time)
+    except ValueError as error:
+        raise UserError(f"the game cannot be written as {kind.upper()}: {error}") from error
+
+
+def _are_texts(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(each, str) for each in found)
+
+
+def _tags_of(saved: dict[str, Any]) -> dict[str, str]:
+    """Return the tags of PGN with what a saved game says of its players and its end; a person has no name."""
+    bot = saved.get("bot", "you")
+    names = {side: "?" if bot == "you" or side == saved["person"] else str(bot) for side in SIDES}
+    tags = {tag: str(saved.get(side, names[side])) for tag, side in zip(("White", "Black"), SIDES, strict=True)}
+    if saved.get("timeOver"):
+        tags["Termination"] = "time forfeit"
+    return tags
 
 
 def parse_moves(game: GameSpec, text: str) -> tuple[list[Game], list[int]]:

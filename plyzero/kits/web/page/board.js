@@ -1,7 +1,7 @@
 // The board: clicks on its cells become moves, and what a search has found is drawn above it.
 
 import { html, useEffect, useRef, useState } from "/static/html.js";
-import { draw, drawFrame } from "/static/overlay.js";
+import { draw, drawFrame, lift, PIECES } from "/static/overlay.js";
 
 const SENTENCE = /(\p{L}{2,}[,;:.]? ){2}\p{L}{2,}/u;  // three words: a line to be wrapped, and not part of a drawing
 
@@ -23,6 +23,7 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
     if (!place.current || !position.svg) return;
     const focused = allCells().indexOf(document.activeElement);
     place.current.innerHTML = position.svg;
+    pressed.current = null;
     const cell = allCells()[focused];
     cell?.setAttribute("tabindex", "-1");  // without it a cell takes no focus
     cell?.focus();
@@ -37,8 +38,9 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
       const playable = next.has(name) || legal.some((move) => move.path[0] === name);
       cell.classList.toggle("playable", playable);
       cell.classList.toggle("picked", picked.includes(name));
+      cell.classList.toggle("lifts", canLift(name));
       cell.setAttribute("role", "button");
-      cell.setAttribute("aria-label", `${cell.dataset.cell}${describe(cell, position.colours)}${picked.includes(name) ? ", chosen" : ""}`);
+      cell.setAttribute("aria-label", `${cell.dataset.cell}${describe(cell, position.colours)}${cell.dataset.mark ? `, ${cell.dataset.mark}` : ""}${picked.includes(name) ? ", chosen" : ""}`);
       cell.setAttribute("aria-disabled", String(!playable));
       if (playable) stop ??= cell;
       cell.tabIndex = -1;
@@ -63,7 +65,8 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
     return marked.map((move) => ({ spot: move.spots[0], kind: isFull(move.path[0]) ? "pick" : "target" }));
   }
 
-  const isFull = (name) => allCells().some((cell) => nameOf(cell) === name && cell.querySelector(".stone, .figure, .wall"));
+  const isFull = (name) => allCells().some((cell) => nameOf(cell) === name && cell.querySelector(PIECES));
+  const canLift = (name) => legal.some(({ path }) => path[0] === name && path.length > 1);
 
   // Whether nearly all empty cells like this one can be clicked, so that marks would only hide the board.
   function isObvious(name) {
@@ -99,14 +102,40 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
     else setPicked(begun);
   }
 
-  // A piece is also moved by dragging: the cells where the button is pressed and where it is released.
-  function onPointerUp({ clientX, clientY }) {
-    const from = pressed.current, to = document.elementFromPoint(clientX, clientY)?.closest("[data-cell]");
-    if (!canMove || !from || !to || from === to) return;
+  // A piece is also moved by dragging, with a mouse or a finger: from where the pointer goes down to where it is released.
+  function onPointerDown({ target, clientX: x, clientY: y, button }) {
+    const from = target.closest("[data-cell]");
+    pressed.current = from && !button && canLift(nameOf(from)) ? { from, x, y } : null;
+  }
+
+  function onPointerMove({ pointerId, clientX, clientY }) {
+    const drag = pressed.current;
+    if (!drag) return;
+    const right = clientX - drag.x, down = clientY - drag.y;
+    if (!drag.piece) {
+      if (Math.hypot(right, down) < 6) return;  // a click
+      drag.piece = lift(drag.from);
+      place.current.setPointerCapture(pointerId);
+      setPicked([nameOf(drag.from)]);
+    }
+    const scale = drag.from.getScreenCTM().a;
+    drag.from.classList.add("lifted");
+    drag.piece.setAttribute("transform", `translate(${right / scale} ${down / scale})`);
+  }
+
+  function onPointerUp({ type, clientX, clientY }) {
+    const { from, piece } = pressed.current ?? {};
+    pressed.current = null;
+    if (!piece) return;
+    piece.remove();
+    from.classList.remove("lifted");
+    const to = type === "pointerup" && document.elementFromPoint(clientX, clientY)?.closest("[data-cell]");
+    setPicked([]);
+    if (!to || to === from || !place.current.contains(to)) return;
     const path = [from, to].map(nameOf), possible = legal.filter((move) => begins(move, path));
     if (possible.length === 1 && possible[0].path.length === 2) onMove(possible[0].name);
     else if (possible.length) setPicked(path);
-    else if (legal.some((move) => move.path[0] === path[0])) onIllegal(path);
+    else onIllegal(path);
   }
 
   function onKeyDown(event) {
@@ -128,7 +157,7 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
     ${position.faults.map((fault) => html`<p class="warning">${fault}</p>`)}
     ${position.svg ? html`<div ref=${place} onKeyDown=${onKeyDown} onfocusin=${show} onfocusout=${show} onMouseOver=${show}
         onMouseLeave=${show}
-        onPointerDown=${({ target }) => { pressed.current = target.closest("[data-cell]"); }} onPointerUp=${onPointerUp}></div>` : html`
+        onPointerDown=${onPointerDown} onPointerMove=${onPointerMove} onPointerUp=${onPointerUp} onPointerCancel=${onPointerUp}></div>` : html`
       <${PositionText} text=${position.text} />
       ${position.faults.length ? null : html`<p class="dim">Give the game render() to click on its board.</p>`}`}
     ${position.svg && (choices.length || others.length)

@@ -193,7 +193,7 @@ function Page() {
   const top = players[1] === "you" && players[0] !== "you" ? 0 : 1;  // a person sits below the board
   const score = settled ? scoreOf({ position, found: analysis.on ? analysis.found : null, plies: judged?.plies }) : null;
   const winner = !over ? null : position.outcome ? position.outcome.winner : 1 - game.resigned;
-  const strip = (side) => html`<${PlayerStrip} about=${about} position=${position} side=${side} player=${players[side]}
+  const strip = (side) => html`<${PlayerStrip} about=${about} position=${position} side=${side} player=${players[side]} name=${game.names[side]}
     clock=${shared.isOn ? shared.clockOf(side) : clocks.clockOf(side)} isShared=${shared.isOn} isAway=${shared.isAway(side)}
     badge=${winner === side ? "has won" : !over && settled && position.toPlay === side ? "to move" : ""}
     onChange=${(player) => change({ [SIDES[side]]: player })} />`;
