@@ -33,13 +33,24 @@ def spots_of(board: Board | None, name: str) -> list[Spot | None]:
 
 
 def line_of(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
-    """Return the first six of the moves `names` from `position` on, with their places; the first roll ends them."""
+    """Return the first six of the moves `names` from `position` on; the first roll ends them.
+
+    Each has the player as `by`, its `name`, its name as people write it, `written`, and its `spots`.
+    """
     line: list[dict[str, object]] = []
     for name in names[:6]:
         if is_chance(position):
             break
-        line.append({"by": int(position.to_play), "name": name, "spots": spots_of(board_of(position), name)})
-        position = position.play_unchecked(position.parse_action(name))
+        action = position.parse_action(name)
+        line.append(
+            {
+                "by": int(position.to_play),
+                "name": name,
+                "written": position.san(action),
+                "spots": spots_of(board_of(position), name),
+            }
+        )
+        position = position.play_unchecked(action)
     return line
 
 

@@ -296,8 +296,11 @@ class Game(ABC):
         return self.action_name(action)
 
     def san(self, action: int) -> str:
-        """Return the name of a legal action in PGN, such as Nf3, which `parse_action` takes: by default `uci_move`."""
-        return self.uci_move(action)
+        """Return the name of a legal action as people write it, such as Nf3: by default `action_name`.
+
+        The page and PGN files show it, and `parse_action` takes it.
+        """
+        return self.action_name(action)
 
     def fen(self) -> str:
         """Return the position as UCI programs and PGN describe it, in FEN; "" = there is no such text."""

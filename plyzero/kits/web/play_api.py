@@ -32,7 +32,7 @@ from plyzero.play.spots import final_board_of, line_of, owned_cells, places_of, 
 from plyzero.rules.board import FILLS, Board, Cell
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.chance import expected_rolls, is_chance, move_name, setup_name
+from plyzero.rules.chance import expected_rolls, is_chance, move_name, parse_move, setup_name
 from plyzero.rules.game import Game, board_of, rendered
 from plyzero.rules.user_errors import with_location
 from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
@@ -48,6 +48,9 @@ EVENT_SECONDS: Final = 0.1
 
 ENDS_POSITIONS: Final = 1000
 """Number of positions in random games whose ends are shown: whole games, until they have so many."""
+
+MAX_LINE: Final = 6
+"""Number of moves of a principal variation that are shown."""
 
 MAX_GAMES: Final = 1000
 """Number of games of a file that a visitor can choose from."""
@@ -153,6 +156,7 @@ def describe_position(
     The position is the one after `at` moves and rolls, and after the rolls that were made there; None = the last one.
 
     moves:   the names of all moves and rolls of the game, with the new rolls.
+    written: the same as people write them.
     movers:  the player who made each, null for a roll.
     setup:   the set-up of the game, its first roll, in words; "" if it has none.
     rollers: the player to move where each roll was made, null for a move and for a set-up.
@@ -166,7 +170,7 @@ def describe_position(
     scoreboard: what players 0 and 1 have so far, in words.
     text:    the position as text.
     toPlay:  0 or 1.
-    legal:   for each legal action its `name`, the `path` of cells to click on, and the `spots` of its cells, in units
+    legal:   for each legal action its `name`, the same as people write it, `written`, the `path` of cells to click on, and the `spots` of its cells, in units
              of the picture. An action without cells has an empty path.
     territory: at the end of a game with a final board, [x, y, value] of each empty cell that is a player's, where 1 =
              player 0's and -1 = player 1's; otherwise empty.
@@ -181,13 +185,15 @@ def describe_position(
     position, board = positions[here], board_of(positions[here])
     turn = _last_turn(movers[:here])
     outcome = position.outcome()
+    names = [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)]
     scoreboard, fault = _scoreboard_of(position)
     faults = [fault] if fault else []
     if board is None and (fault := rendered(position)[1]):
         faults.append(f"The board cannot be drawn: {fault}.")
     score = {} if outcome is None or outcome.score is None else {"score": float(outcome.score)}
     return {
-        "moves": [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)],
+        "moves": names,
+        "written": written_names(positions[0], names),
         "movers": movers,
         "setup": setup_name(positions, session.moves),
         "rollers": [_roller(each) for each in positions[:-1]],
@@ -274,7 +280,20 @@ def _render(board: Board, positions: Sequence[Game], turn: Sequence[int]) -> str
 
 def _action(position: Game, board: Board | None, action: int) -> dict[str, object]:
     name = position.action_name(action)
-    return {"name": name, "path": board.path(name) if board else (), "spots": spots_of(board, name)}
+    path = board.path(name) if board else ()
+    return {"name": name, "written": position.san(action), "path": path, "spots": spots_of(board, name)}
+
+
+def written_names(position: Game, names: Sequence[str]) -> list[str]:
+    """Return the names of moves and rolls from `position` on as people write them."""
+    if type(position).san is Game.san:
+        return list(names)
+    written: list[str] = []
+    for name in names:
+        move = parse_move(position, name)
+        written.append(name if is_chance(position) else position.san(move))
+        position = position.play_unchecked(move)
+    return written
 
 
 def why_illegal(game: GameSpec, text: str, cells: Sequence[str]) -> str:
@@ -347,7 +366,8 @@ def search_position(
     cells: returns the cells under the planes of a position, as `PlaneCells.cells` does.
     moves: those that have led there, for players that need them.
 
-    moveInfos, rootInfo: as in plyzero.play.found_moves; each of moveInfos also has the improved `policy`.
+    moveInfos, rootInfo: as in plyzero.play.found_moves; each of moveInfos also has the improved `policy`, and the first
+                         moves of `pv` as people write them, `written`.
     finalBoard:          as `final_board_of` returns it, before the search; null without a network that expects one,
                          or without `cells`.
     simulations, of:     number of simulations made so far, and in all.
@@ -376,7 +396,8 @@ def search_position(
             policy = dict(zip(names, result.policy.tolist(), strict=True))
             infos: list[dict[str, object]] = []
             for info in move_infos(position, result):
-                infos.append({**info, "policy": round(policy[info["move"]], 4)})
+                written = written_names(position, info["pv"][:MAX_LINE])
+                infos.append({**info, "written": written, "policy": round(policy[info["move"]], 4)})
                 if info["order"] < lines:
                     infos[-1]["line"] = line_of(position, info["pv"])
             return {
@@ -403,7 +424,7 @@ def network_view(bot: Bot, position: Game, cells: Cells | None = None) -> dict[s
 
     planes:  the observation, `[planes][rows][columns]` numbers, from the point of view of the player to move.
     places:  the places of `cells`, `[rows][columns]` of (x, y) in units of the picture, or null.
-    policy:  [name, probability] of each legal action, the likeliest first.
+    policy:  [name as people write it, probability] of each legal action, the likeliest first.
     wdl:     win, draw and loss of the player to move.
     lead:    expected points by which the player to move wins; null if the network does not estimate them.
     board:   the expected final board, `[planes][rows][columns]` from -1 to 1 for the player to move, or null.
@@ -414,7 +435,7 @@ def network_view(bot: Bot, position: Game, cells: Cells | None = None) -> dict[s
     value, draw = result.network_value, result.network_draw
     win, loss = (1 - draw + value) / 2, (1 - draw - value) / 2
     likeliest_first = np.argsort(-result.prior, kind="stable")
-    names = [position.action_name(int(action)) for action in result.actions]
+    names = [position.san(int(action)) for action in result.actions]
     return {
         "planes": np.asarray(position.observe(), np.float32).round(4).tolist(),
         "places": places_of(cells),

@@ -34,7 +34,7 @@ PIECES = """() => Object.fromEntries([...document.querySelectorAll("svg.board [d
 
 
 def pieces_of(page):
-    """Return the pieces on the board as it is read out: name of the square -> colour and figure."""
+    """Return the pieces on the board as it is read out: name of the square -> colour and kind."""
     return page.evaluate(PIECES)
 
 
@@ -51,19 +51,19 @@ def test_a_whole_game_is_played_by_clicks_with_castling_en_passant_and_a_promoti
         if name == "c7b8n":
             page.wait_for_selector("[aria-label='Further moves']")
             buttons = page.get_by_role("group", name="Further moves").get_by_role("button")
-            assert buttons.all_inner_texts() == ["c7b8q", "c7b8n", "c7b8b", "c7b8r"]
-            choose_promotion(page, name)
+            assert buttons.all_inner_texts() == ["cxb8=Q", "cxb8=N", "cxb8=B", "cxb8=R"]
+            choose_promotion(page, "cxb8=N")
         wait_for_moves(page, count)
         pieces = pieces_of(page)
         if name == "e5d6":
-            assert (pieces["d6"], "d5" in pieces, "e5" in pieces) == ("white ♟", False, False)
+            assert (pieces["d6"], "d5" in pieces, "e5" in pieces) == ("white pawn", False, False)
         elif name == "c7b8n":
-            assert pieces["b8"] == "white ♞"
+            assert pieces["b8"] == "white knight"
         elif name == "e1g1":
-            assert (pieces["g1"], pieces["f1"], "h1" in pieces, "e1" in pieces) == ("white ♚", "white ♜", False, False)
+            assert (pieces["g1"], pieces["f1"], "h1" in pieces, "e1" in pieces) == ("white king", "white rook", False, False)
     wait_for_status(page, "White has won")
     king = page.locator("[data-cell=e8]")
-    assert king.get_attribute("aria-label") == "e8, black ♚, in check"
+    assert king.get_attribute("aria-label") == "e8, black king, in check"
     assert re.search("Black.*in check", page.locator(".player").first.inner_text(), re.DOTALL)
     assert "has won" in page.locator(".player").last.inner_text()
     assert violations(page) == []
@@ -79,9 +79,10 @@ def test_the_king_in_check_is_marked_and_what_was_taken_stands_beside_the_player
     assert page.locator(".scoreboard").all_inner_texts() == ["♙", "♟\ufe0e"]
     assert page.locator("[data-mark]").count() == 0
     usual = fill_of(page, "e1")
-    page.evaluate("location.hash += '+d5e5'")  # a check along the file
+    by_mouse(page, "d5")
+    by_mouse(page, "e5")  # a check along the file
     wait_for_moves(page, 6)
-    assert page.locator("[data-mark]").get_attribute("aria-label") == "e1, white ♚, in check"
+    assert page.locator("[data-mark]").get_attribute("aria-label") == "e1, white king, in check"
     assert fill_of(page, "e1") != usual
     assert page.locator(".scoreboard").all_inner_texts() == ["♙", "♟\ufe0e, in check"]
     assert violations(page) == []
@@ -117,10 +118,10 @@ def test_a_piece_is_dragged_to_its_square_and_comes_back_from_a_square_where_it_
     x, y = drag(page, "e2", "e4")
     assert (x, y) == pytest.approx(middle_of(page, "e4"), abs=5)
     wait_for_moves(page, 1)
-    assert pieces_of(page)["e4"] == "white ♟"
+    assert pieces_of(page)["e4"] == "white pawn"
     drag(page, "g8", "g5")
     wait_for_status(page, "g8 to g5 is no move of a knight")
-    assert pieces_of(page)["g8"] == "black ♞"
+    assert pieces_of(page)["g8"] == "black knight"
     assert page.locator(".dragged, .lifted, .picked").count() == 0
     drag(page, "g8", "f6")
     wait_for_moves(page, 2)
@@ -148,9 +149,9 @@ def test_a_promotion_by_a_drag_has_the_same_choice(serve, open_page):
     page.wait_for_selector("svg.board .lifts")
     drag(page, "a7", "a8")
     page.wait_for_selector("[aria-label='Further moves']")
-    choose_promotion(page, "a7a8r")
+    choose_promotion(page, "a8=R+")
     wait_for_moves(page, 1)
-    assert (pieces_of(page)["a8"], page.locator("[data-mark]").get_attribute("data-cell")) == ("white ♜", "e8")
+    assert (pieces_of(page)["a8"], page.locator("[data-mark]").get_attribute("data-cell")) == ("white rook", "e8")
 
 
 def test_a_piece_is_dragged_with_a_finger_without_scrolling_the_page(serve, open_page):

@@ -102,7 +102,7 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
     else setPicked(begun);
   }
 
-  // A piece is also moved by dragging, with a mouse or a finger: from where the pointer goes down to where it is released.
+  // A piece is also moved by dragging, with a mouse or a finger, which then does not scroll the page.
   function onPointerDown({ target, clientX: x, clientY: y, button }) {
     const from = target.closest("[data-cell]");
     pressed.current = from && !button && canLift(nameOf(from)) ? { from, x, y } : null;
@@ -157,12 +157,12 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
     ${position.faults.map((fault) => html`<p class="warning">${fault}</p>`)}
     ${position.svg ? html`<div ref=${place} onKeyDown=${onKeyDown} onfocusin=${show} onfocusout=${show} onMouseOver=${show}
         onMouseLeave=${show}
-        onPointerDown=${onPointerDown} onPointerMove=${onPointerMove} onPointerUp=${onPointerUp} onPointerCancel=${onPointerUp}></div>` : html`
+        onPointerDown=${onPointerDown} onPointerMove=${onPointerMove} onTouchMove=${(event) => pressed.current && event.preventDefault()} onPointerUp=${onPointerUp} onPointerCancel=${onPointerUp}></div>` : html`
       <${PositionText} text=${position.text} />
       ${position.faults.length ? null : html`<p class="dim">Give the game render() to click on its board.</p>`}`}
     ${position.svg && (choices.length || others.length)
       ? html`<div class="row" role="group" aria-label="Further moves">
-          ${[...choices, ...others].map((move) => html`<button onClick=${() => onMove(move.name)}>${move.name}</button>`)}
+          ${[...choices, ...others].map((move) => html`<button onClick=${() => onMove(move.name)}>${move.written}</button>`)}
         </div>`
       : null}
   </div>`;
@@ -179,10 +179,12 @@ const alike = (cell) => (other) => isEdge(other) === isEdge(cell);
 
 const isEdge = (cell) => /\bbar-/.test(cell.getAttribute("class"));
 
+const CHESSMEN = ["king", "queen", "rook", "bishop", "knight", "pawn"];  // readers of screens call all solid figures black
+
 const begins = (move, path) => path.every((cell, i) => move.path[i] === cell);
 
 function describe(cell, colours) {
-  const figure = cell.querySelector(".figure, .mark"), words = figure ? ` ${figure.textContent}` : "";
+  const figure = cell.querySelector(".figure, .mark"), text = figure?.textContent, words = text ? ` ${CHESSMEN["♚♛♜♝♞♟".indexOf(text[0])] ?? text}` : "";
   if (cell.querySelector(".p0")) return `, ${colours[0]}${words}`;
   if (cell.querySelector(".p1")) return `, ${colours[1]}${words}`;
   if (figure) return `,${words}`;
