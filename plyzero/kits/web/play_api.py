@@ -170,8 +170,8 @@ def describe_position(
     scoreboard: what players 0 and 1 have so far, in words.
     text:    the position as text.
     toPlay:  0 or 1.
-    legal:   for each legal action its `name`, the same as people write it, `written`, the `path` of cells to click on, and the `spots` of its cells, in units
-             of the picture. An action without cells has an empty path.
+    legal:   for each legal action its `name`, the same as people write it, `written`, the `path` of cells to click on,
+             and the `spots` of its cells, in units of the picture. An action without cells has an empty path.
     territory: at the end of a game with a final board, [x, y, value] of each empty cell that is a player's, where 1 =
              player 0's and -1 = player 1's; otherwise empty.
     outcome: null while the game goes on, otherwise `winner`, 0, 1, or null for a draw, and with points `score`.
