@@ -28,11 +28,20 @@ from plyzero.play.found_moves import is_hopeless, move_infos, root_info
 from plyzero.play.player import Player
 from plyzero.play.players import Bot
 from plyzero.play.session import SIDES, Session
-from plyzero.play.spots import final_board_of, line_of, owned_cells, places_of, spot_of, spots_of, values_of
+from plyzero.play.spots import (
+    final_board_of,
+    line_of,
+    owned_cells,
+    places_of,
+    spot_of,
+    spots_of,
+    values_of,
+    written_names,
+)
 from plyzero.rules.board import FILLS, Board, Cell
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import GameSpec
-from plyzero.rules.chance import expected_rolls, is_chance, move_name, parse_move, setup_name
+from plyzero.rules.chance import expected_rolls, is_chance, move_name, setup_name
 from plyzero.rules.game import Game, board_of, rendered
 from plyzero.rules.user_errors import with_location
 from plyzero.search.slots import SearchResult, SearchSlots, at_intervals
@@ -282,18 +291,6 @@ def _action(position: Game, board: Board | None, action: int) -> dict[str, objec
     name = position.action_name(action)
     path = board.path(name) if board else ()
     return {"name": name, "written": position.san(action), "path": path, "spots": spots_of(board, name)}
-
-
-def written_names(position: Game, names: Sequence[str]) -> list[str]:
-    """Return the names of moves and rolls from `position` on as people write them."""
-    if type(position).san is Game.san:
-        return list(names)
-    written: list[str] = []
-    for name in names:
-        move = parse_move(position, name)
-        written.append(name if is_chance(position) else position.san(move))
-        position = position.play_unchecked(move)
-    return written
 
 
 def why_illegal(game: GameSpec, text: str, cells: Sequence[str]) -> str:

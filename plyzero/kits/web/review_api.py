@@ -10,10 +10,9 @@ from plyzero.kits.review.reviewing import cost, review
 from plyzero.kits.review.scale import Scale
 from plyzero.kits.review.tables import ReviewedGame
 from plyzero.kits.review.values import Valuer
-from plyzero.kits.web.play_api import written_names
 from plyzero.kits.web.searches import Event, Report
 from plyzero.play.session import SIDES
-from plyzero.play.spots import line_of
+from plyzero.play.spots import line_of, written_names
 
 if TYPE_CHECKING:
     from plyzero.kits.engines.game_record import GameRecord
