@@ -18,7 +18,7 @@ export function PlayerStrip({ about, position, side, player, name, badge, clock,
       <option value="you">You</option>
       ${about.players.map(({ id, name }) => html`<option value=${id}>${capital(name.replace(/^the /, ""))}</option>`)}
     </select>`}
-    ${position.scoreboard?.[side] ? html`<span class="scoreboard">${position.scoreboard[side]}</span>` : null}
+    ${position.scoreboard.some(Boolean) ? html`<span class="scoreboard">${position.scoreboard[side]}</span>` : null}
     <span class="dim strength">${isAway ? "not connected" : strength ?? ""}</span>
     ${badge === "to move" ? html`<${LastRolls} position=${position} />` : null}
     ${badge ? html`<b>${badge}</b>` : null}
