@@ -457,11 +457,12 @@ class Chess(CompiledGame, version=1):
 
     def render(self) -> Board:
         board = white_view(self.record)
-        drawn = grid(board % len(FIGURES), pieces=FIGURES, rows_up=True, style="checks")
-        if not self.is_check():
-            return drawn
-        king = int(np.argmax(board == (-KING if self.to_play else KING)))
-        return replace(drawn, marks=(Mark(NAMES[0][king], "in check"),))
+        squares = grid(board % len(FIGURES), pieces=FIGURES, rows_up=True, style="checks")
+        marks: tuple[Mark, ...] = ()
+        if self.is_check():
+            king = int(np.argmax(board == (-KING if self.to_play else KING)))
+            marks = (Mark(NAMES[0][king], "in check"),)
+        return replace(squares, marks=marks, turns=True)
 
 
 # --- kernels ---

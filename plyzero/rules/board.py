@@ -128,6 +128,7 @@ class Board:
     colours: of the pieces of players 0 and 1, of FILLS. By default red and yellow with "holes", white and black if
              there are figures, as in chess, otherwise black and white. Give them where figures can leave the board.
     marks:   cells to which players have to look. They are drawn in red, and their texts are read out with the cells.
+    turns:   whether player 1 sits at the other side: the page turns the board for a person who plays player 1 alone.
     """
 
     cells: tuple[Cell, ...]
@@ -136,6 +137,7 @@ class Board:
     edges: tuple[Edge, ...] = ()
     colours: tuple[str, str] | None = None
     marks: tuple[Mark, ...] = ()
+    turns: bool = False
 
     @cached_property
     def player_colours(self) -> tuple[str, str]:

@@ -174,6 +174,7 @@ def describe_position(
              moves, and the rolls between them; null if the game has no board.
     turn:    the `spots` of each move of that turn, as in `legal`.
     faults:  why the board or the scoreboard cannot be shown, as sentences.
+    turns:   whether player 1 sits at the other side of the board.
     colours: the colours of the pieces of players 0 and 1, in words; null without a board.
     fills:   the same colours as CSS names them.
     scoreboard: what players 0 and 1 have so far, in words.
@@ -210,6 +211,7 @@ def describe_position(
         "svg": None if board is None else _render(board, positions, turn),
         "turn": [_action(positions[ply], board_of(positions[ply]), session.moves[ply])["spots"] for ply in turn],
         "faults": faults,
+        "turns": board is not None and board.turns,
         "colours": None if board is None else board.player_colours,
         "fills": None if board is None else [FILLS[name] for name in board.player_colours],
         "scoreboard": scoreboard,

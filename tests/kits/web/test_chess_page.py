@@ -96,20 +96,26 @@ def test_the_king_in_check_is_marked_and_what_was_taken_stands_beside_the_player
     assert fill_of(page, "e1") == usual
 
 
+MIDDLE = """(selector) => {
+  const box = document.querySelector(selector).getBoundingClientRect();
+  return [box.x + box.width / 2, box.y + box.height / 2];
+}"""
+
+
 def middle_of(page, cell):
-    box = page.locator(f"[data-cell={cell}] .area").bounding_box()
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    """Return the place of a square in the window."""
+    return tuple(page.evaluate(MIDDLE, f"[data-cell={cell}] .area"))
 
 
 def drag(page, start, end):
-    """Drag from the middle of a square to that of another one with the mouse; return where the piece is drawn then."""
+    """Drag the piece of a square to another one with the mouse, and see that it follows the pointer."""
+    there = middle_of(page, end)
     page.mouse.move(*middle_of(page, start))
     page.mouse.down()
-    page.mouse.move(*middle_of(page, end), steps=4)
+    page.mouse.move(*there, steps=4)
     page.wait_for_selector(f"[data-cell={start}].lifted")
-    box = page.locator(".dragged .figure").bounding_box()
+    assert page.evaluate(MIDDLE, ".dragged .figure") == pytest.approx(there, abs=5)
     page.mouse.up()
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 PROMOTION = "4k3/P7/8/8/8/8/8/4K3 w - - 0 1"
@@ -118,8 +124,7 @@ PROMOTION = "4k3/P7/8/8/8/8/8/4K3 w - - 0 1"
 def test_a_piece_is_dragged_to_its_square_and_comes_back_from_a_square_where_it_may_not_go(serve, open_page):
     page = open_page(serve("chess") + TWO_PEOPLE, **WINDOW)
     page.wait_for_selector("svg.board .lifts")
-    x, y = drag(page, "e2", "e4")
-    assert (x, y) == pytest.approx(middle_of(page, "e4"), abs=5)
+    drag(page, "e2", "e4")
     wait_for_moves(page, 1)
     assert pieces_of(page)["e4"] == "white pawn"
     drag(page, "g8", "g5")
@@ -333,3 +338,19 @@ def test_moves_are_typed_as_people_write_them(serve, open_page):
         wait_for_moves(page, count)
     assert hash_fields(page)["moves"] == ["e2e4 e7e5 g1f3 b8c6 f1b5"]
     assert page.locator(".moves button").all_inner_texts() == ["1. e4", "2. e5", "3. Nf3", "4. Nc6", "5. Bb5"]
+
+
+def test_a_person_who_plays_black_alone_sees_the_board_from_the_side_of_black(serve, open_page):
+    page = open_page(serve("chess") + "/#first=random&second=you&moves=e2e4", **WINDOW)
+    page.wait_for_selector("svg.board .lifts")
+    (ax, ay), (hx, hy) = middle_of(page, "a1"), middle_of(page, "h8")
+    assert (ax > hx, ay < hy) == (True, True)
+    drag(page, "e7", "e5")
+    wait_for_moves(page, 3)
+    assert hash_fields(page)["moves"][0].startswith("e2e4 e7e5 ")
+    page.locator("[data-cell=d7]").focus()
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("document.activeElement.dataset.cell") == "d6"
+    page.get_by_label("First player, white").select_option("you")
+    page.wait_for_selector(".picture:not(.turned)")
+    assert middle_of(page, "a1")[1] > middle_of(page, "h8")[1]

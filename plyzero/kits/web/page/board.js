@@ -5,16 +5,16 @@ import { draw, drawFrame, lift, PIECES } from "/static/overlay.js";
 
 const SENTENCE = /(\p{L}{2,}[,;:.]? ){2}\p{L}{2,}/u;  // three words: a line to be wrapped, and not part of a drawing
 
-// position: as /api/position answers. drawing: what draw() takes. onMove is called with the name of a move, onIllegal with
+// position: as /api/position answers. isTurned: whether it is seen from the other side. drawing: what draw() takes. onMove is called with the name of a move, onIllegal with
 // the cells clicked where no legal move begins so. previewOf(name) resolves to the pieces that a move adds, as drawFrame takes them.
-export function BoardView({ position, canMove, drawing, onMove, onIllegal, previewOf }) {
+export function BoardView({ position, canMove, isTurned, drawing, onMove, onIllegal, previewOf }) {
   const here = `${position.moves.join(" ")} ${position.at}`;  // the same where one position is described again
   const [pick, setPick] = useState({ here, cells: [] });
   const picked = pick.here === here ? pick.cells : [];
   const setPicked = (cells) => setPick({ here, cells });
   const place = useRef(null), latest = useRef(null), pressed = useRef(null), framed = useRef(null);
   latest.current = tap;  // effects run later than the next click may come
-  const legal = canMove ? position.legal : [];
+  const legal = canMove ? position.legal : [], sign = isTurned ? -1 : 1;
   const fits = legal.filter((move) => begins(move, picked));
   const allCells = () => [...(place.current?.querySelectorAll("[data-cell]") ?? [])];
   const nameOf = (cell) => cell.dataset.cell.toLowerCase();
@@ -118,7 +118,7 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
       place.current.setPointerCapture(pointerId);
       setPicked([nameOf(drag.from)]);
     }
-    const scale = drag.from.getScreenCTM().a;
+    const scale = Math.abs(drag.from.getScreenCTM().a) * sign;
     drag.from.classList.add("lifted");
     drag.piece.setAttribute("transform", `translate(${right / scale} ${down / scale})`);
   }
@@ -143,7 +143,7 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (cell && step) {
       event.preventDefault();
-      neighbour(place.current, cell, step)?.focus();
+      neighbour(place.current, cell, step.map((each) => sign * each))?.focus();
     } else if (cell && (event.key === "Enter" || event.key === " ")) {
       event.preventDefault();
       if (legal.length === 1) onMove(legal[0].name);
@@ -153,7 +153,7 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
 
   const choices = picked.length ? fits.filter((move) => move.path.length === picked.length) : [];
   const others = legal.filter((move) => !move.path.length);
-  return html`<div class="picture">
+  return html`<div class=${isTurned ? "picture turned" : "picture"}>
     ${position.faults.map((fault) => html`<p class="warning">${fault}</p>`)}
     ${position.svg ? html`<div ref=${place} onKeyDown=${onKeyDown} onfocusin=${show} onfocusout=${show} onMouseOver=${show}
         onMouseLeave=${show}

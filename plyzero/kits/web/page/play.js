@@ -210,7 +210,7 @@ function Page() {
         ${strip(top)}
         <${Pinned}>
           <${Evaluation} score=${score === null || top ? score : 1 - score} below=${1 - top} colours=${position.colours} />
-          <${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${choose} onIllegal=${explain}
+          <${BoardView} position=${position} canMove=${canMove} isTurned=${position.turns && !top} drawing=${drawing} onMove=${choose} onIllegal=${explain}
             previewOf=${(name) => get("preview", { ...asked, name })} />
         <//>
         ${strip(1 - top)}
