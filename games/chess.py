@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from plyzero.errors import shown
-from plyzero.rules.board import Board, grid, square_names
+from plyzero.rules.board import TEXT_STYLE, Board, Mark, grid, square_names
 from plyzero.rules.compiled_game import CompiledGame, Record, kernel
 from plyzero.rules.game import DRAW, ONGOING
 from plyzero.rules.notation import play_named
@@ -19,6 +20,9 @@ EMPTY, PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(7)
 LETTERS = ".PNBRQK"
 PIECE_NAMES = ("", "pawn", "knight", "bishop", "rook", "queen", "king")
 FIGURES = ("", *(f"0:{figure}" for figure in "♙♘♗♖♕♔"), *(f"1:{figure}" for figure in "♚♛♜♝♞♟"))
+SET = {QUEEN: 1, ROOK: 2, BISHOP: 2, KNIGHT: 2, PAWN: 8}
+"""Number of pieces of each kind that a player begins with, the most valuable first."""
+
 OWN, OTHER = 0, 1
 FILES = "abcdefgh"
 NAMES = (square_names(8, 8), tuple(np.reshape(square_names(8, 8), (8, 8))[::-1].ravel().tolist()))
@@ -404,9 +408,24 @@ class Chess(CompiledGame, version=1):
             self.record["en_passant"] = -1
 
     def scoreboard(self) -> tuple[str, str]:
-        """Return who is in check."""
-        first, second = ("in check" if self.is_check() and player == self.to_play else "" for player in (0, 1))
-        return first, second
+        """Return the figures that each player has taken, and who is in check."""
+        texts = [self._taken_by(player) for player in (0, 1)]
+        if self.is_check():
+            taken = texts[self.to_play]
+            texts[self.to_play] = f"{taken}, in check" if taken else "in check"
+        return texts[0], texts[1]
+
+    def _taken_by(self, player: int) -> str:
+        """Return the figures that are missing of the other player's, the most valuable first.
+
+        A piece beyond those of the beginning was a pawn.
+        """
+        board = white_view(self.record)
+        sign = 1 if player else -1
+        missing = {piece: number - int((board == sign * piece).sum()) for piece, number in SET.items()}
+        promoted = sum(max(0, -number) for number in missing.values())
+        missing[PAWN] -= promoted
+        return "".join(max(0, number) * _figure(sign * piece) for piece, number in missing.items())
 
     def why_illegal(self, action: int) -> str:
         source, target = action % 64, int(TARGETS[action // 64, action % 64])
@@ -437,7 +456,13 @@ class Chess(CompiledGame, version=1):
         return "The king cannot castle: a piece is in the way, or a square on its way is attacked."
 
     def render(self) -> Board:
-        return grid(white_view(self.record) % len(FIGURES), pieces=FIGURES, rows_up=True, style="checks")
+        board = white_view(self.record)
+        squares = grid(board % len(FIGURES), pieces=FIGURES, rows_up=True, style="checks")
+        marks: tuple[Mark, ...] = ()
+        if self.is_check():
+            king = int(np.argmax(board == (-KING if self.to_play else KING)))
+            marks = (Mark(NAMES[0][king], "in check"),)
+        return replace(squares, marks=marks, turns=True)
 
 
 # --- kernels ---
@@ -794,6 +819,12 @@ def turned_board(board: Record) -> Record:
 def white_view(record: Record) -> Record:
     """Return the board of a position as White sees it, `[8, 8]`."""
     return (record["board"] if record["to_play"] == 0 else turned_board(record["board"])).reshape(8, 8)
+
+
+def _figure(piece: int) -> str:
+    """Return the figure of a piece in a line of text. Without the sign, some systems show a pawn as an emoji."""
+    figure = FIGURES[piece].partition(":")[2]
+    return figure + TEXT_STYLE if figure == "♟" else figure
 
 
 def letter_of(piece: int) -> str:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from plyzero.play.match import play_match
     from plyzero.play.player import RandomPlayer
     from plyzero.play.players import Bot
-    from plyzero.rules.board import Board, Cell, Label, grid, hexes, render_grid, square_names
+    from plyzero.rules.board import Board, Cell, Label, Mark, grid, hexes, render_grid, square_names
     from plyzero.rules.catalog import load_game
     from plyzero.rules.chance import played, rolled
     from plyzero.rules.compiled_game import CompiledGame, Record, kernel
@@ -54,7 +54,7 @@ _MODULES = {
     "plyzero.play.match": ["play_match"],
     "plyzero.play.player": ["RandomPlayer"],
     "plyzero.play.players": ["Bot"],
-    "plyzero.rules.board": ["Board", "Cell", "Label", "grid", "hexes", "render_grid", "square_names"],
+    "plyzero.rules.board": ["Board", "Cell", "Label", "Mark", "grid", "hexes", "render_grid", "square_names"],
     "plyzero.rules.catalog": ["load_game"],
     "plyzero.rules.chance": ["played", "rolled"],
     "plyzero.rules.compiled_game": ["CompiledGame", "Record", "kernel"],
@@ -84,6 +84,7 @@ __all__ = [
     "Games",
     "IllegalActionError",
     "Label",
+    "Mark",
     "NativeGame",
     "Outcome",
     "RandomPlayer",

@@ -51,6 +51,7 @@ STUBS: Final = {
 ORDINARY: Final = (
     "action_name",
     "uci_move",
+    "san",
     "fen",
     "roll_name",
     "parse_action",

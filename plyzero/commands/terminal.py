@@ -102,7 +102,7 @@ class Terminal:
                 self.bot.choose(first_decision(self.session.game.start))
 
     def show_board(self) -> None:
-        """Print the set-up, the rolls, the board, the result of a finished game, and a note if a player moves again."""
+        """Print the set-up, the rolls, the board, what both have so far, the result, and a note if one moves again."""
         session = self.session
         self.is_outdated = False
         setup, rolls = session.setup_and_rolls
@@ -111,6 +111,8 @@ class Terminal:
         if rolls:
             self.say(f"Rolled: {' '.join(rolls)}.")
         self.say(f"\n{session.position}")
+        if score := _score(session):
+            self.say(score)
         if session.outcome:
             self.say(f"{_result(session, session.outcome)}.")
         elif session.last_mover == session.position.to_play:
@@ -298,6 +300,13 @@ class Terminal:
     def say(self, text: str) -> None:
         """Print `text` without markup. On a terminal, long lines are wrapped between words."""
         self.console.print(text, soft_wrap=not self.console.is_terminal)
+
+
+def _score(session: Session) -> str:
+    """Return what both players have so far in words; "" if the game does not say."""
+    texts = session.position.scoreboard()
+    beside = (("You", texts[session.person]), ("The bot", texts[1 - session.person]))
+    return ". ".join(f"{name}: {text}" for name, text in beside if text)
 
 
 def _result(session: Session, outcome: Outcome) -> str:

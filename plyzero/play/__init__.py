@@ -15,5 +15,5 @@ match            matches between two players
 session          one game between a person and a bot
 shared_games     games between two people in two places, which a server keeps
 found_moves      the moves that a search has found, with KataGo's field names, as a table and on the board
-spots            the places of moves on a rendered board
+spots            the places of moves on a rendered board, and their names as people write them
 """

@@ -1,4 +1,4 @@
-"""The places on a rendered board: of one action, of the moves of a principal variation, and of planes."""
+"""What the page shows of moves and planes: places on a rendered board, and the names of moves as people write them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from plyzero.rules.board import Board, Cell
 from plyzero.rules.board_svg import UNIT
-from plyzero.rules.chance import is_chance
+from plyzero.rules.chance import is_chance, parse_move
 from plyzero.rules.game import Game, board_of
 
 NAMES: Final = {"point": "points", "square": "squares"}
@@ -33,14 +33,37 @@ def spots_of(board: Board | None, name: str) -> list[Spot | None]:
 
 
 def line_of(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
-    """Return the first six of the moves `names` from `position` on, with their places; the first roll ends them."""
+    """Return the first six of the moves `names` from `position` on; the first roll ends them.
+
+    Each has the player as `by`, its `name`, its name as people write it, `written`, and its `spots`.
+    """
     line: list[dict[str, object]] = []
     for name in names[:6]:
         if is_chance(position):
             break
-        line.append({"by": int(position.to_play), "name": name, "spots": spots_of(board_of(position), name)})
-        position = position.play_unchecked(position.parse_action(name))
+        action = position.parse_action(name)
+        line.append(
+            {
+                "by": int(position.to_play),
+                "name": name,
+                "written": position.san(action),
+                "spots": spots_of(board_of(position), name),
+            }
+        )
+        position = position.play_unchecked(action)
     return line
+
+
+def written_names(position: Game, names: Sequence[str]) -> list[str]:
+    """Return the names of moves and rolls from `position` on as people write them."""
+    if type(position).san is Game.san:
+        return list(names)
+    written: list[str] = []
+    for name in names:
+        move = parse_move(position, name)
+        written.append(name if is_chance(position) else position.san(move))
+        position = position.play_unchecked(move)
+    return written
 
 
 def places_of(cells: Sequence[Sequence[Cell]] | None) -> list[list[Spot]] | None:

@@ -104,6 +104,13 @@ class Label(NamedTuple):
     text: str
 
 
+class Mark(NamedTuple):
+    """The name of a cell to which players have to look, and why in a few words: a king in check."""
+
+    name: str
+    text: str
+
+
 class Edge(NamedTuple):
     """A side of the board that belongs to a player, as a line through the `points` (x, y)."""
 
@@ -120,6 +127,8 @@ class Board:
              "hexes" or "dots".
     colours: of the pieces of players 0 and 1, of FILLS. By default red and yellow with "holes", white and black if
              there are figures, as in chess, otherwise black and white. Give them where figures can leave the board.
+    marks:   cells to which players have to look. They are drawn in red, and their texts are read out with the cells.
+    turns:   whether player 1 sits at the other side: the page turns the board for a person who plays player 1 alone.
     """
 
     cells: tuple[Cell, ...]
@@ -127,6 +136,8 @@ class Board:
     labels: tuple[Label, ...] = ()
     edges: tuple[Edge, ...] = ()
     colours: tuple[str, str] | None = None
+    marks: tuple[Mark, ...] = ()
+    turns: bool = False
 
     @cached_property
     def player_colours(self) -> tuple[str, str]:
@@ -231,6 +242,8 @@ def find_board_fault(board: object) -> str:
         other = places.setdefault((cell.x, cell.y), cell)
         if other is not cell:
             return f"render() has {other.name} and {cell.name} at one place, x={cell.x:g}, y={cell.y:g}"
+    if lost := [mark.name for mark in board.marks if mark.name.lower() not in board.names]:
+        return f"render() marks {lost[0]!r}, expected the name of one of its cells"
     return ""
 
 

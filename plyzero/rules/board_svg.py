@@ -63,10 +63,11 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
     neighbours = {(cell.x, cell.y) for cell in board.cells}
     box = [UNIT * each for each in (left, top, right - left, bottom - top)]
     stars = _star_points(board)
+    marks = {mark.name.lower(): mark.text for mark in board.marks}
     return [
         _beginning(board.style, title, style, *box) + "".join(_draw_ground(board, *box)),
         *(
-            "".join(_draw_cell(cell, board, cell in last, neighbours, stars))
+            "".join(_draw_cell(cell, board, cell in last, marks.get(cell.name.lower(), ""), neighbours, stars))
             for cell in sorted(board.cells, key=_layer)
         ),
         *(
@@ -133,10 +134,12 @@ def _beginning(kind: str, title: str, style: bool, *box: float) -> str:
     )
 
 
-def _draw_cell(cell: Cell, board: Board, marked: bool, places: Places, stars: Places) -> Iterator[str]:
+def _draw_cell(cell: Cell, board: Board, is_last: bool, mark: str, places: Places, stars: Places) -> Iterator[str]:
     chequered = board.style == "checks" or cell.shape.startswith("spike")
     dark = " dark" if chequered and (cell.x + cell.y) % 2 else ""
-    yield f'<g class="cell {cell.shape}{dark}{" last" if marked else ""}" data-cell="{escape(cell.name)}">'
+    classes = f"cell {cell.shape}{dark}{' last' if is_last else ''}{' marked' if mark else ''}"
+    why = f' data-mark="{escape(mark)}"' if mark else ""
+    yield f'<g class="{classes}" data-cell="{escape(cell.name)}"{why}>'
     yield from _draw_ground_of(cell)
     if cell.shape == "point":
         yield from _draw_lines(cell, places)

@@ -89,8 +89,8 @@ class Game(ABC):
 
     Required: num_actions, observation_shape, max_plies, to_play, legal_actions, play, outcome, observe
     Optional: symmetries, action_name, parse_action, key, render, __str__, from_text, observation_dtype, policy_planes,
-              max_score, points_count, final_board with final_planes, rules_text, sgf_game, uci_variant, uci_move, fen,
-              waived_laws (all with defaults)
+              max_score, points_count, final_board with final_planes, rules_text, sgf_game, uci_variant, uci_move, san,
+              fen, waived_laws (all with defaults)
     With dice: num_chances, chances, roll_name
     With many random set-ups: setups, set_up
 
@@ -292,7 +292,14 @@ class Game(ABC):
         return str(action)
 
     def uci_move(self, action: int) -> str:
-        """Return the name of a legal action for UCI programs and PGN, such as e2e4: by default `action_name`."""
+        """Return the name of a legal action for UCI programs, such as e2e4: by default `action_name`."""
+        return self.action_name(action)
+
+    def san(self, action: int) -> str:
+        """Return the name of a legal action as people write it, such as Nf3: by default `action_name`.
+
+        The page and PGN files show it, and `parse_action` takes it.
+        """
         return self.action_name(action)
 
     def fen(self) -> str:

@@ -85,11 +85,13 @@ class FoundGame:
     line:   the number of its first line, from 1 on.
     fields: returns its fields, which docs/formats.md lists. Raises ValueError with the reason if it has none.
     text:   its bytes, if its id stands in them.
+    title:  what people call it, such as its players and its year; "" if the file does not say.
     """
 
     line: int
     fields: Callable[[], dict[str, object]]
     text: bytes = b""
+    title: str = ""
 
 
 def named_players(first: str, second: str) -> dict[str, object]:

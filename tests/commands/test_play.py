@@ -84,6 +84,21 @@ def test_the_person_may_move_second(screen: Screen):
     assert "The bot plays c3" in shown
 
 
+@pytest.mark.parametrize(
+    ("person", "shown"),
+    [(0, "You: ♟\ufe0e, in check. The bot: ♙"), (1, "You: ♙. The bot: ♟\ufe0e, in check")],
+)
+def test_what_both_players_have_so_far_stands_below_the_board(screen: Screen, person: int, shown: str):
+    begun = load_game("chess").set_up("e4 d5 exd5 Qxd5 Nc3 Qe5+", "a test")
+    session = Session(begun, person)
+    screen.terminal.session = session
+    screen.terminal.show_board()
+    assert screen.capsys.readouterr().out == f"\n{session.position}\n{shown}\n"
+    screen.begin(TIC_TAC_TOE, 0)  # which has none
+    screen.terminal.show_board()
+    assert screen.capsys.readouterr().out == f"\n{TIC_TAC_TOE.start}\n"
+
+
 def test_a_player_who_moves_twice_is_asked_twice_and_told(screen: Screen):
     screen.begin(GameSpec("twice", toys.Written("01100", "01" * 16)), 1)
     shown = screen.types("1", "0", bot="0 1 0")

@@ -12,7 +12,7 @@ import pytest
 from plyzero.games.chess import Chess
 from plyzero.kits.engines.pgn_games import parse_spelling, pgn_games
 from plyzero.rules.catalog import load_game
-from plyzero.rules.game import Game, Outcome
+from plyzero.rules.game import Game, Outcome, board_of
 from tests.helpers import toys
 from tests.helpers.toys import legal
 
@@ -547,10 +547,38 @@ def test_a_click_that_is_no_legal_move_is_explained(fen: str, name: str, sentenc
         assert position.why_illegal(action).startswith(sentence.removesuffix(".*"))
 
 
-def test_check_is_shown_beside_the_player():
-    assert at("4r1k1/8/8/8/8/8/8/4K2R w K - 0 1").scoreboard() == ("in check", "")
-    assert toys.after(START, "e2e4 f7f6 d1h5").scoreboard() == ("", "in check")
+@pytest.mark.parametrize(
+    ("fen", "first", "second"),
+    [
+        ("rnbqkbnr/8/PPPPPPPP/8/8/8/8/RNBQKBNR w KQkq - 0 1", "♟\ufe0e" * 8, ""),
+        ("r1b1kb1r/pppppppp/8/8/8/8/PPPPPP2/RNBQKBNR b KQkq - 0 1", "♛♞♞", "♙♙"),
+        ("4r1k1/8/8/8/8/8/8/4K2R w K - 0 1", "♛♜♝♝♞♞" + "♟\ufe0e" * 8 + ", in check", "♕♖♗♗♘♘♙♙♙♙♙♙♙♙"),
+        # a pawn of White has become a second queen
+        ("rnbqkbnr/pppppppp/8/8/8/8/PPPPPP2/RNBQKBNQ w Qkq - 0 1", "", "♖♙"),
+    ],
+)
+def test_what_was_taken_and_check_are_shown_beside_the_players(fen: str, first: str, second: str):
+    assert at(fen).scoreboard() == (first, second)
+
+
+def test_nothing_is_shown_beside_the_players_at_the_beginning_and_check_without_captures():
     assert START.scoreboard() == ("", "")
+    assert toys.after(START, "e2e4 f7f6 d1h5").scoreboard() == ("", "in check")
+
+
+@pytest.mark.parametrize(
+    ("fen", "marked"),
+    [
+        ("4r1k1/8/8/8/8/8/8/4K2R w K - 0 1", [("e1", "in check")]),
+        ("4k3/8/8/8/8/8/8/K3R3 b - - 0 1", [("e8", "in check")]),
+        ("4k3/8/8/8/8/8/8/K2R4 b - - 0 1", []),
+        ("R5k1/5ppp/8/8/8/8/8/K7 b - - 0 1", [("g8", "in check")]),  # which is mate
+    ],
+)
+def test_the_king_in_check_is_marked_on_the_board(fen: str, marked: list[tuple[str, str]]):
+    board = board_of(at(fen))
+    assert board is not None
+    assert list(board.marks) == marked
 
 
 def test_the_board_has_figures_for_both():

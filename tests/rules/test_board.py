@@ -1,6 +1,7 @@
 """Boards: what their text, their pictures and their clicks have in common."""
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from plyzero.rules.board import FILLS, TEXT_STYLE, Board, Cell, Label, grid, hexes, read_text, render_grid
+from plyzero.rules.board import FILLS, TEXT_STYLE, Board, Cell, Label, Mark, grid, hexes, read_text, render_grid
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import load_game
 from plyzero.rules.game import board_of
@@ -171,6 +172,7 @@ def test_star_points_are_drawn_on_boards_of_go(size, stars):
         (Board((Cell("a", float("nan"), 0),)), "a finite place"),
         (Board(tuple(Cell(f"c{i}", i, 0) for i in range(1000))), "1000 cells, expected at most 999"),
         (Board((Cell("a", 0, 0),), colours=("pink", "black")), "the colour 'pink'"),
+        (Board((Cell("a", 0, 0),), marks=(Mark("b", "here"),)), "marks 'b', expected the name of one of its cells"),
     ],
 )
 def test_a_board_that_cannot_be_drawn_is_one_warning_and_the_text_is_shown(board, words):
@@ -219,6 +221,13 @@ def test_dice_are_drawn_with_their_pips():
     assert [part.get("class") for part in dice] == ["die", *["pip"] * 6, "die", *["pip"] * 3]
     assert len({(part.get("cx"), part.get("cy")) for part in dice if part.get("class") == "pip"}) == 9
     assert [each.text for each in picture if each.get("class") == "label"] == [None, "7"]
+
+
+def test_a_cell_with_a_mark_is_drawn_with_its_text():
+    board = replace(grid([[1, 2]]), marks=(Mark("b1", 'in "check"'),))
+    cells = {each.get("data-cell"): each for each in ET.fromstring(render_svg(board)) if each.get("data-cell")}
+    assert [cells[name].get("class") for name in ("a1", "b1")] == ["cell square", "cell square marked"]
+    assert [cells[name].get("data-mark") for name in ("a1", "b1")] == [None, 'in "check"']
 
 
 def test_text_in_a_picture_is_text():

@@ -13,6 +13,7 @@ game_files      the games of a file, whose form it recognises: JSON lines, SGF, 
 sgf_games       games of SGF files, and the names that games and moves have there
 sgf_collection  the syntax of SGF
 pgn_games       games of PGN files
+game_export     a game as a PGN or SGF file, with variations and comments
 game_record     a recorded game, read from a file and replayed, and its frames
 film            films and pictures of a recorded game
 graphics        results of a search, as lines of info and as graphics of GoGui

@@ -34,6 +34,7 @@ class GameRecord:
     resigned:    the player who has resigned, if one has.
     opening:     number of moves and rolls up to the last random opening move, which no player has chosen.
     adjudicated: the result of a game that was adjudicated, whatever the rules say: `first`, `second` or `draw`.
+    players:     the names of both, () if the file does not have them.
     """
 
     positions: Sequence[Game]
@@ -42,6 +43,7 @@ class GameRecord:
     resigned: int | None = None
     opening: int = 0
     adjudicated: str | None = None
+    players: tuple[str, str] | tuple[()] = ()
 
     @property
     def winner(self) -> str | None:
@@ -187,12 +189,16 @@ def read_games(lines: Iterable[str | bytes], game: GameSpec) -> Iterator[ReadGam
         players: tuple[str, str] | tuple[()] = ()
         try:
             fields = each.fields()
-            names = fields.get("first"), fields.get("second")
-            if isinstance(names[0], str) and isinstance(names[1], str):
-                players = plain(names[0], 80), plain(names[1], 80)
+            players = _players(fields)
             yield ReadGame(count, players, _replay(fields, game))
         except ValueError as error:
             yield ReadGame(count, players, f"line {each.line}: {plain(str(error), 300)}")
+
+
+def _players(fields: dict[str, object]) -> tuple[str, str] | tuple[()]:
+    """Return the names of the players of both sides; () if they are not known."""
+    first, second = fields.get("first"), fields.get("second")
+    return (plain(first, 80), plain(second, 80)) if isinstance(first, str) and isinstance(second, str) else ()
 
 
 def _replay(fields: dict[str, object], game: GameSpec) -> GameRecord:
@@ -210,7 +216,11 @@ def _replay(fields: dict[str, object], game: GameSpec) -> GameRecord:
     game = game.starting_at(fields.get("start", ""))
     positions, moves = play_named(game.start, names)
     record = GameRecord(
-        positions, moves, _values(fields, positions[:-1]), opening=_opening(fields.get("opening_plies", 0), positions)
+        positions,
+        moves,
+        _values(fields, positions[:-1]),
+        opening=_opening(fields.get("opening_plies", 0), positions),
+        players=_players(fields),
     )
     if fields.get("end") == "resign" and record.winner is None and fields.get("winner") in SIDES:
         return replace(record, resigned=1 - SIDES.index(fields["winner"]))

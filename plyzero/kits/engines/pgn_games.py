@@ -6,7 +6,7 @@ Portable Game Notation, 1994. Moves are the names that UCI programs use, such as
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -39,6 +39,9 @@ TOKEN: Final = re.compile(
 BETWEEN_SQUARES: Final = re.compile(r"(?<=\d)[-x:](?=[a-z])")
 """Pattern of a sign between two squares, such as the hyphen of a2-a3."""
 
+MAX_TITLE: Final = 80
+"""Longest title of a game, in characters."""
+
 RESIGNED: Final = re.compile(r"(?i)normal|.*\bresign.*|\?|")
 """Pattern of the tag Termination of a game that a player has resigned, if it is not over by the rules."""
 
@@ -46,7 +49,15 @@ RESIGNED: Final = re.compile(r"(?i)normal|.*\bresign.*|\?|")
 def pgn_games(lines: Iterable[bytes], first: int = 1, *, game: GameSpec) -> Iterator[FoundGame]:
     """Yield the games of a PGN file, whose first line has the number `first`."""
     for each in _Reader().read(lines, first):
-        yield FoundGame(each.line, partial(_fields, each, game))
+        yield FoundGame(each.line, partial(_fields, each, game), title=_title(each.tags))
+
+
+def _title(tags: Mapping[str, str]) -> str:
+    """Return the players, the result and the year in the tags of a game, as far as they are known."""
+    white, black, result, date = (tags.get(name, "").strip("?.") for name in ("White", "Black", "Result", "Date"))
+    players = f"{white or '?'} – {black or '?'}" if white or black else ""
+    parts = [players, result.replace("*", ""), date[:4].strip("?.")]
+    return plain(", ".join(filter(None, parts)), MAX_TITLE)
 
 
 def parse_spelling(position: Game, text: str) -> int:
@@ -247,7 +258,8 @@ def _check_variant(variant: str, game: GameSpec) -> None:
     usual = ("", "standard", "normal", "fromposition")
     found, known = (re.sub(r"[\W_]", "", each.lower()) for each in (variant, expected or ""))
     if known and found not in (known, *usual):
-        raise ValueError(f'expected a game of {game.name}, got one with the tag Variant "{plain(variant, 40)}"')
+        got = f'got one with the tag Variant "{plain(variant, 40)}"'
+        raise ValueError(f"expected a game of {game.name}, {got}; choose a file of this game, or the game of the file")
 
 
 def _begun(fen: str, game: GameSpec) -> GameSpec:

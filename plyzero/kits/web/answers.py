@@ -20,8 +20,10 @@ from plyzero.kits.engines.plane_cells import PlaneCells
 from plyzero.kits.web.play_api import (
     ANALYSIS,
     describe_ends,
+    describe_file,
     describe_position,
     describe_sgf,
+    exported,
     network_view,
     parse_moves,
     pieces_added,
@@ -50,6 +52,9 @@ MAX_START: Final = 4000
 
 PULSE_SECONDS: Final = 15.0
 """Longest time between two events of a game in two places, which shows a page that it is still connected."""
+
+MAX_FILE: Final = 1 << 22
+"""Largest file of games that a visitor may open, in bytes."""
 
 MAX_BEGUN: Final = 64
 """Number of positions whose moves are remembered."""
@@ -91,6 +96,7 @@ class GameAnswers:
     async def about(self, request: Request) -> Response:
         """Return the game, the players to choose from, and whether the search is compiled.
 
+        hasPgn:         whether games can be saved as PGN.
         playsMeanwhile: whether the opponents that search do so as plain Python until then.
         """
         waits_for = self.prepare()
@@ -102,6 +108,7 @@ class GameAnswers:
                 "identity": self._game.identity,
                 "rules": unwrapped(start.rules_text or type(start).__doc__ or ""),
                 "sgf": describe_sgf(self._game),
+                "hasPgn": start.uci_variant is not None,
                 "hasRun": self._has_run,
                 "hasHome": self._has_home,
                 "ready": waits_for is None,
@@ -118,6 +125,28 @@ class GameAnswers:
         rng, cells_of = np.random.default_rng(), self._plane_cells.cells
         described = await run_in_threadpool(describe_position, game, moves, rng, at=at, cells_of=cells_of)
         return JSONResponse(described)
+
+    async def file(self, request: Request) -> Response:
+        """Return the game `number` of a file, which is the body of the request, and the titles of all its games."""
+        number = number_of(request, "number") or 0
+        content = await body_of(request)
+        game = self._preparation.at_once(self._game)
+
+        def search(report: Report) -> Event:
+            return describe_file(game, content, number)
+
+        return JSONResponse(await self._searches.result(search, visitor_of(request)))
+
+    async def export(self, request: Request) -> Response:
+        """Return a saved game, which is the body of the request, as the `text` of a file of the `kind` pgn or sgf."""
+        kind = "sgf" if request.query_params.get("kind") == "sgf" else "pgn"
+        content = await body_of(request)
+        game = self._preparation.at_once(self._game)
+
+        def search(report: Report) -> Event:
+            return {"text": exported(game, content, kind)}
+
+        return JSONResponse(await self._searches.result(search, visitor_of(request)))
 
     async def why(self, request: Request) -> Response:
         """Return why no legal move begins with the clicks on `cells`."""
@@ -367,6 +396,16 @@ def number_of(request: Request, name: str, *, most: int = 99_999_999) -> int | N
     if not (len(text) <= 16 and text.isascii() and text.isdigit() and int(text) <= most):
         raise UserError(f"expected {name} from 0 to {most}, got {shown(text)}")
     return int(text)
+
+
+async def body_of(request: Request) -> bytes:
+    """Return the body of a request. Raises UserError if it has more than MAX_FILE bytes."""
+    content = bytearray()
+    async for part in request.stream():
+        content += part
+        if len(content) > MAX_FILE:
+            raise UserError(f"expected a file of at most {MAX_FILE >> 20} MiB, got a larger one; cut it into parts")
+    return bytes(content)
 
 
 def token_of(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""render: films, pictures and pages of recorded games."""
+"""render: films, pictures and pages of recorded games, and PGN files."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ OPTIONS: Final = {
     ".png": ("--ply", "--size"),
     ".svg": ("--ply",),
     ".html": (),
+    ".pgn": (),
 }
 """Ending of the file -> the options that it understands."""
 
@@ -42,7 +43,7 @@ def render(
             "-o",
             "--output",
             metavar="FILE",
-            help="A film: .gif, .apng, .mp4, .webm. A picture: .png, .svg. A page: .html.",
+            help="A film: .gif, .apng, .mp4, .webm. A picture: .png, .svg. A page: .html. For chess programs: .pgn.",
         ),
     ] = ...,  # type: ignore[assignment]  # typer's mark of an option that must be given
     chosen: Annotated[
@@ -61,7 +62,7 @@ def render(
         int | None, typer.Option(min=50, max=1000, help=f"Film, .png: width in pixels; default {SIZE}.")
     ] = None,
 ) -> None:
-    """Make a film, a picture or a page to review of a recorded game; the ending of FILE decides which."""
+    """Make a film, a picture, a page or a PGN file of a recorded game; the ending of FILE decides which."""
     path = output.absolute()  # rules may leave the current directory
     kind = _check_output(output, {"--ply": ply, "--seconds": seconds, "--size": size})
     if games is None and moves is None:
@@ -108,6 +109,8 @@ def _make(
 ) -> tuple[bytes, str]:
     from plyzero.kits.engines.game_record import colours_of, frame_svg, frames_of, result_of
 
+    if kind == ".pgn":
+        return _pgn(record, spec).encode(), f"{len(record.moves)} moves"
     with common.show_progress("drawing") as report:
         frames = frames_of(record)
         last = len(frames) - 1
@@ -133,3 +136,13 @@ def _make(
             on_progress=lambda number: report(f"{number} of {len(frames)} frames drawn"),
         )
         return content, f"{len(frames)} frames"
+
+
+def _pgn(record: GameRecord, spec: GameSpec) -> str:
+    from plyzero.kits.engines.game_export import write_pgn
+
+    names = zip(("White", "Black"), record.players, strict=False)
+    try:
+        return write_pgn(record, spec, dict(names))
+    except ValueError as error:
+        raise UserError(f"the game cannot be written as PGN: {error}") from error

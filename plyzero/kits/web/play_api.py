@@ -1,4 +1,4 @@
-"""Positions, searches and the network's view as JSON, for the page on which a game is played.
+"""Positions, searches, the network's view and files of games, for the page on which a game is played.
 
 The state of a game is its list of moves, which comes with every request.
 """
@@ -6,24 +6,38 @@ The state of a game is its list of moves, which comes with every request.
 from __future__ import annotations
 
 import inspect
+import io
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
 import numpy as np
 from numpy.random import Generator
 
 from plyzero.check.ends import MAX_KINDS, End, ends_of, first_moves, random_games
 from plyzero.errors import UserError
-from plyzero.kits.engines.game_record import from_moves
+from plyzero.kits.engines.game_export import write_pgn, write_sgf
+from plyzero.kits.engines.game_files import find_games
+from plyzero.kits.engines.game_record import GameRecord, from_moves
 from plyzero.kits.engines.sgf_games import sgf_names
 from plyzero.kits.web.searches import Event, Report
+from plyzero.lines import bounded_lines, parse_object
 from plyzero.play.found_moves import is_hopeless, move_infos, root_info
 from plyzero.play.player import Player
 from plyzero.play.players import Bot
-from plyzero.play.session import Session
-from plyzero.play.spots import final_board_of, line_of, owned_cells, places_of, spot_of, spots_of, values_of
+from plyzero.play.session import SIDES, Session
+from plyzero.play.spots import (
+    final_board_of,
+    line_of,
+    owned_cells,
+    places_of,
+    spot_of,
+    spots_of,
+    values_of,
+    written_names,
+)
 from plyzero.rules.board import FILLS, Board, Cell
 from plyzero.rules.board_svg import render_svg
 from plyzero.rules.catalog import GameSpec
@@ -44,6 +58,15 @@ EVENT_SECONDS: Final = 0.1
 ENDS_POSITIONS: Final = 1000
 """Number of positions in random games whose ends are shown: whole games, until they have so many."""
 
+MAX_LINE: Final = 6
+"""Number of moves of a principal variation that are shown."""
+
+MAX_GAMES: Final = 1000
+"""Number of games of a file that a visitor can choose from."""
+
+MAX_VARIATIONS: Final = 100
+"""Number of variations that a game may have which is written as PGN or SGF."""
+
 Cells = Sequence[Sequence[Cell]]
 """The cells of the board under a plane, `[rows][columns]`."""
 
@@ -52,7 +75,6 @@ def describe_sgf(game: GameSpec) -> dict[str, object] | None:
     """Return the names of the game and its moves in SGF files; None without `sgf_game` or a board, and with set-ups.
 
     GM, SZ, KM: properties of the first node; KM only for games with a komi.
-    points:     name of a move -> its name in SGF files, where it differs.
     names:      name in SGF files -> name of the move, where it differs; one move may have several.
     """
     names = sgf_names(game)
@@ -61,7 +83,63 @@ def describe_sgf(game: GameSpec) -> dict[str, object] | None:
     properties: dict[str, object] = {"GM": str(names.number), "SZ": names.size}
     if names.komi is not None:
         properties["KM"] = f"{names.komi:g}"
-    return {**properties, "points": names.written, "names": names.read}
+    return {**properties, "names": names.read}
+
+
+def describe_file(game: GameSpec, content: bytes, number: int) -> dict[str, object]:
+    """Return a game of a file that `find_games` reads, and which games there are.
+
+    titles: of the games, such as "Ann – Bo, 1-0, 1858", or "Game 3" if the file does not say; at most MAX_GAMES.
+    game:   the fields of the game with this number, 0 for the first; docs/formats.md lists them.
+
+    Raises UserError with the line if it is no game of `game`.
+    """
+    found = list(islice(find_games(bounded_lines(io.BytesIO(content)), game), MAX_GAMES))
+    if number >= len(found):
+        raise UserError(f"expected a file with at least {number + 1} games, got one with {len(found)}")
+    try:
+        fields = found[number].fields()
+    except ValueError as error:
+        raise UserError(f"the game in line {found[number].line}: {error}") from error
+    return {"titles": [each.title or f"Game {i}" for i, each in enumerate(found, 1)], "game": fields}
+
+
+def exported(game: GameSpec, content: bytes, kind: str) -> str:
+    """Return a game as a file of the `kind` pgn or sgf. `content` is a saved game, as docs/formats.md describes it.
+
+    Raises UserError if it is none of `game`.
+    """
+    try:
+        saved: dict[str, Any] = parse_object(content)
+        session = Session.from_record(game, saved)
+        variations, comments = saved.get("variations", []), saved.get("comments", {})
+        if not isinstance(variations, list) or len(variations) > MAX_VARIATIONS:
+            raise ValueError(f"expected at most {MAX_VARIATIONS} variations")
+        if not all(_are_texts(line) for line in variations):
+            raise ValueError("expected variations as lists of names")
+        if not isinstance(comments, dict) or not _are_texts(list(comments.values())):
+            raise ValueError("expected comments as texts by the moves before them")
+        record = GameRecord(session.positions, session.moves, resigned=session.resigned)
+        if kind == "pgn":
+            return write_pgn(record, game, _tags_of(saved), variations=variations, comments=comments)
+        by_time = bool(saved.get("timeOver"))
+        return write_sgf(record, game, variations=variations, comments=comments, by_time=by_time)
+    except ValueError as error:
+        raise UserError(f"the game cannot be written as {kind.upper()}: {error}") from error
+
+
+def _are_texts(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(each, str) for each in found)
+
+
+def _tags_of(saved: dict[str, Any]) -> dict[str, str]:
+    """Return the tags of PGN with what a saved game says of its players and its end; a person has no name."""
+    bot = saved.get("bot", "you")
+    names = {side: "?" if bot == "you" or side == saved["person"] else str(bot) for side in SIDES}
+    tags = {tag: str(saved.get(side, names[side])) for tag, side in zip(("White", "Black"), SIDES, strict=True)}
+    if saved.get("timeOver"):
+        tags["Termination"] = "time forfeit"
+    return tags
 
 
 def parse_moves(game: GameSpec, text: str) -> tuple[list[Game], list[int]]:
@@ -87,6 +165,7 @@ def describe_position(
     The position is the one after `at` moves and rolls, and after the rolls that were made there; None = the last one.
 
     moves:   the names of all moves and rolls of the game, with the new rolls.
+    written: the same as people write them.
     movers:  the player who made each, null for a roll.
     setup:   the set-up of the game, its first roll, in words; "" if it has none.
     rollers: the player to move where each roll was made, null for a move and for a set-up.
@@ -95,13 +174,14 @@ def describe_position(
              moves, and the rolls between them; null if the game has no board.
     turn:    the `spots` of each move of that turn, as in `legal`.
     faults:  why the board or the scoreboard cannot be shown, as sentences.
+    turns:   whether player 1 sits at the other side of the board.
     colours: the colours of the pieces of players 0 and 1, in words; null without a board.
     fills:   the same colours as CSS names them.
     scoreboard: what players 0 and 1 have so far, in words.
     text:    the position as text.
     toPlay:  0 or 1.
-    legal:   for each legal action its `name`, the `path` of cells to click on, and the `spots` of its cells, in units
-             of the picture. An action without cells has an empty path.
+    legal:   for each legal action its `name`, the same as people write it, `written`, the `path` of cells to click on,
+             and the `spots` of its cells, in units of the picture. An action without cells has an empty path.
     territory: at the end of a game with a final board, [x, y, value] of each empty cell that is a player's, where 1 =
              player 0's and -1 = player 1's; otherwise empty.
     outcome: null while the game goes on, otherwise `winner`, 0, 1, or null for a draw, and with points `score`.
@@ -115,13 +195,15 @@ def describe_position(
     position, board = positions[here], board_of(positions[here])
     turn = _last_turn(movers[:here])
     outcome = position.outcome()
+    names = [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)]
     scoreboard, fault = _scoreboard_of(position)
     faults = [fault] if fault else []
     if board is None and (fault := rendered(position)[1]):
         faults.append(f"The board cannot be drawn: {fault}.")
     score = {} if outcome is None or outcome.score is None else {"score": float(outcome.score)}
     return {
-        "moves": [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)],
+        "moves": names,
+        "written": written_names(positions[0], names),
         "movers": movers,
         "setup": setup_name(positions, session.moves),
         "rollers": [_roller(each) for each in positions[:-1]],
@@ -129,6 +211,7 @@ def describe_position(
         "svg": None if board is None else _render(board, positions, turn),
         "turn": [_action(positions[ply], board_of(positions[ply]), session.moves[ply])["spots"] for ply in turn],
         "faults": faults,
+        "turns": board is not None and board.turns,
         "colours": None if board is None else board.player_colours,
         "fills": None if board is None else [FILLS[name] for name in board.player_colours],
         "scoreboard": scoreboard,
@@ -208,7 +291,8 @@ def _render(board: Board, positions: Sequence[Game], turn: Sequence[int]) -> str
 
 def _action(position: Game, board: Board | None, action: int) -> dict[str, object]:
     name = position.action_name(action)
-    return {"name": name, "path": board.path(name) if board else (), "spots": spots_of(board, name)}
+    path = board.path(name) if board else ()
+    return {"name": name, "written": position.san(action), "path": path, "spots": spots_of(board, name)}
 
 
 def why_illegal(game: GameSpec, text: str, cells: Sequence[str]) -> str:
@@ -281,7 +365,8 @@ def search_position(
     cells: returns the cells under the planes of a position, as `PlaneCells.cells` does.
     moves: those that have led there, for players that need them.
 
-    moveInfos, rootInfo: as in plyzero.play.found_moves; each of moveInfos also has the improved `policy`.
+    moveInfos, rootInfo: as in plyzero.play.found_moves; each of moveInfos also has the improved `policy`, and the first
+                         moves of `pv` as people write them, `written`.
     finalBoard:          as `final_board_of` returns it, before the search; null without a network that expects one,
                          or without `cells`.
     simulations, of:     number of simulations made so far, and in all.
@@ -310,7 +395,8 @@ def search_position(
             policy = dict(zip(names, result.policy.tolist(), strict=True))
             infos: list[dict[str, object]] = []
             for info in move_infos(position, result):
-                infos.append({**info, "policy": round(policy[info["move"]], 4)})
+                written = written_names(position, info["pv"][:MAX_LINE])
+                infos.append({**info, "written": written, "policy": round(policy[info["move"]], 4)})
                 if info["order"] < lines:
                     infos[-1]["line"] = line_of(position, info["pv"])
             return {
@@ -337,7 +423,7 @@ def network_view(bot: Bot, position: Game, cells: Cells | None = None) -> dict[s
 
     planes:  the observation, `[planes][rows][columns]` numbers, from the point of view of the player to move.
     places:  the places of `cells`, `[rows][columns]` of (x, y) in units of the picture, or null.
-    policy:  [name, probability] of each legal action, the likeliest first.
+    policy:  [name as people write it, probability] of each legal action, the likeliest first.
     wdl:     win, draw and loss of the player to move.
     lead:    expected points by which the player to move wins; null if the network does not estimate them.
     board:   the expected final board, `[planes][rows][columns]` from -1 to 1 for the player to move, or null.
@@ -348,7 +434,7 @@ def network_view(bot: Bot, position: Game, cells: Cells | None = None) -> dict[s
     value, draw = result.network_value, result.network_draw
     win, loss = (1 - draw + value) / 2, (1 - draw - value) / 2
     likeliest_first = np.argsort(-result.prior, kind="stable")
-    names = [position.action_name(int(action)) for action in result.actions]
+    names = [position.san(int(action)) for action in result.actions]
     return {
         "planes": np.asarray(position.observe(), np.float32).round(4).tolist(),
         "places": places_of(cells),

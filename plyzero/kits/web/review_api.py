@@ -12,7 +12,7 @@ from plyzero.kits.review.tables import ReviewedGame
 from plyzero.kits.review.values import Valuer
 from plyzero.kits.web.searches import Event, Report
 from plyzero.play.session import SIDES
-from plyzero.play.spots import line_of
+from plyzero.play.spots import line_of, written_names
 
 if TYPE_CHECKING:
     from plyzero.kits.engines.game_record import GameRecord
@@ -49,6 +49,8 @@ class Reviews:
     def review(self, judge: Judge, record: GameRecord, report: Report) -> Event:
         """Return the review of a game as JSON, as plyzero.kits.review.description has it, with lines as by `line_of`.
 
+        Each turn also has its `moves` and the `best` ones as people write them, in `written`.
+
         The scale must have been measured. Before, `done_of` is reported: the number of simulations made, and about that
         of the first search of all turns; what is made beyond it is searched on where a loss is not clear.
         """
@@ -65,6 +67,7 @@ class Reviews:
         described = ReviewedGame(1, SIDES, record, found).describe(judge.sentence)
         for turn in cast(list[dict[str, Any]], described["turns"]):
             before, after = record.positions[turn["ply"]], record.positions[turn["ply"] + turn["plies"]]
+            turn["written"] = {key: written_names(before, turn[key]) for key in ("moves", "best")}
             turn["line"] = line_of(before, turn["line"])
             turn["answer"] = line_of(after, turn["answer"])
         return described

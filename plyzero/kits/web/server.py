@@ -40,6 +40,8 @@ def game_routes(game: GameAnswers) -> list[BaseRoute]:
         Route("/api/about", game.about),
         Route("/api/ends", game.ends),
         Route("/api/position", game.position),
+        Route("/api/file", game.file, methods=["POST"]),
+        Route("/api/export", game.export, methods=["POST"]),
         Route("/api/why", game.why),
         Route("/api/preview", game.preview),
         Route("/api/think", game.think),

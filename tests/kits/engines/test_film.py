@@ -164,7 +164,10 @@ def test_what_is_no_game_is_one_sentence_and_leaves_no_file(tmp_path: Path, text
 @pytest.mark.parametrize(
     ("out", "sentence"),
     [
-        ("game.avi", "expected -o FILE with the ending .gif, .apng, .mp4, .webm, .png, .svg, .html, got 'game.avi'"),
+        (
+            "game.avi",
+            "expected -o FILE with the ending .gif, .apng, .mp4, .webm, .png, .svg, .html, .pgn, got 'game.avi'",
+        ),
         ("none/game.gif", "expected -o FILE in a directory that exists"),
         ("folder.gif", "expected -o FILE in a directory that exists"),
     ],
@@ -188,6 +191,23 @@ def test_games_are_found_by_number_by_id_and_in_a_saved_game(tmp_path: Path):
         assert text in shown("render", "connect-four", *arguments, "-o", "game.gif", cwd=tmp_path)
     shown("render", "connect-four", "-", "-o", "game.svg", text=f"{LINE}\n", cwd=tmp_path)
     assert (tmp_path / "game.svg").read_text().count("stone p") == 2
+
+
+def test_a_game_of_a_match_is_written_as_pgn(tmp_path: Path):
+    played = {
+        "version": 1,
+        "game": "chess v1",
+        "first": "random",
+        "second": "mcts:9",
+        "moves": ["e2e4", "e7e5", "g1f3"],
+    }
+    (tmp_path / "games.jsonl").write_text(json.dumps({**played, "winner": None, "end": "truncated"}) + "\n")
+    said = shown("render", "chess", "games.jsonl", "-o", "game.pgn", cwd=tmp_path)
+    assert said.startswith("game.pgn: 3 moves, ")
+    assert (tmp_path / "game.pgn").read_text() == (
+        '[Event "?"]\n[Site "?"]\n[Date "????.??.??"]\n[Round "?"]\n[White "random"]\n[Black "mcts:9"]\n'
+        '[Result "*"]\n\n1. e4 e5 2. Nf3 *\n'
+    )
 
 
 @pytest.mark.parametrize("missing", ["PIL", "resvg_py", "matplotlib"])

@@ -1,5 +1,6 @@
-"""A game as JSON: positions, searches, what the network sees."""
+"""A game as JSON: positions, searches, what the network sees, and games as files."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,13 @@ from plyzero.errors import UserError
 from plyzero.kits.engines.plane_cells import PlaneCells
 from plyzero.kits.web.opponents import Opponents
 from plyzero.kits.web.play_api import (
+    MAX_GAMES,
     MAX_TEXT,
+    MAX_VARIATIONS,
     describe_ends,
+    describe_file,
     describe_position,
+    exported,
     network_view,
     search_position,
     unfinished_position,
@@ -233,3 +238,96 @@ def test_a_program_stays_for_all_its_visitors_who_have_a_game_each(tmp_path: Pat
         found = search_position(opponents.find(guests.name("text")), positions[-1], moves=made)(lambda event: None)
         assert found == {"choice": choice}
     assert len(guests.processes()) == 1
+
+
+def test_moves_have_the_names_that_people_write():
+    found = described("chess", "e2e4 e7e5 d1h5 b8c6 f1c4 g8f6")
+    assert found["written"] == ["e4", "e5", "Qh5", "Nc6", "Bc4", "Nf6"]
+    assert {each["name"]: each["written"] for each in found["legal"]}["h5f7"] == "Qxf7#"
+    plain = described("breakthrough", "a2-a3 h7-h6")
+    assert plain["written"] == plain["moves"] == ["a2-a3", "h7-h6"]
+    dice = described("backgammon", "3-1 24/23")
+    assert dice["written"] == dice["moves"]
+
+
+def test_a_set_up_has_its_number_among_the_names_that_people_write():
+    assert described("chess(chess960=True)", "518 e2e4")["written"] == ["518", "e4"]
+
+
+PGN = """[White "Ann"]
+[Black "Bo"]
+[Result "1-0"]
+[Date "1858.01.02"]
+
+1. e4 e5 1-0
+
+1. d4 *
+
+1. Qh5 *
+"""
+
+
+def test_a_file_has_titles_of_its_games_and_the_fields_of_one():
+    chess = load_game("chess")
+    found = describe_file(chess, PGN.encode(), 0)
+    assert found["titles"] == ["Ann – Bo, 1-0, 1858", "Game 2", "Game 3"]
+    assert found["game"] == {
+        "first": "Ann",
+        "second": "Bo",
+        "moves": ["e2e4", "e7e5"],
+        "winner": "first",
+        "end": "resign",
+    }
+    assert describe_file(chess, PGN.encode(), 1)["game"] == {"moves": ["d2d4"], "winner": None, "end": "rule"}
+    sgf = describe_file(load_game("go(size=5)"), b"(;GM[1]SZ[5];B[cc])", 0)
+    assert sgf["game"] == {"moves": ["c3"], "winner": None, "end": "rule"}
+    assert sgf["titles"] == ["Game 1"]
+
+
+@pytest.mark.parametrize(
+    ("content", "number", "words"),
+    [
+        (PGN, 2, "the game in line 10: move 1 in line 10, 'Qh5': expected one of"),
+        (PGN, 3, "expected a file with at least 4 games, got one with 3"),
+        ("", 0, "expected a file with at least 1 games, got one with 0"),
+    ],
+)
+def test_a_game_that_is_not_in_the_file_or_not_legal_is_one_sentence(content, number, words):
+    with pytest.raises(UserError, match=f"^{words}"):
+        describe_file(load_game("chess"), content.encode(), number)
+
+
+def test_a_visitor_chooses_from_a_bounded_number_of_games():
+    found = describe_file(load_game("chess"), b"1. e4 *\n\n" * (MAX_GAMES + 5), MAX_GAMES - 1)
+    assert len(found["titles"]) == MAX_GAMES
+    assert found["game"]["moves"] == ["e2e4"]
+
+
+SAVED = {"version": 1, "game": "chess v1", "person": "second", "bot": "pure MCTS", "moves": ["e2e4"], "resigned": True}
+
+
+def test_a_saved_game_is_written_with_the_names_of_its_players():
+    text = exported(load_game("chess"), json.dumps({**SAVED, "timeOver": True}).encode(), "pgn")
+    assert '[White "pure MCTS"]\n[Black "?"]\n[Result "1-0"]\n[Termination "time forfeit"]\n' in text
+    named = exported(load_game("chess"), json.dumps({**SAVED, "first": "Ann", "second": "Bo"}).encode(), "pgn")
+    assert '[White "Ann"]\n[Black "Bo"]\n[Result "1-0"]\n\n1. e4 1-0\n' in named
+    go = {**SAVED, "game": "go(size=5) v1", "moves": ["c3"], "timeOver": True, "bot": "you"}
+    assert "RE[B+T]" in exported(load_game("go(size=5)"), json.dumps(go).encode(), "sgf")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"moves": ["e2e5"]}, "move 1: expected one of"),
+        ({"game": "go v1"}, "it is a game of 'go v1', not of chess v1"),
+        ({"variations": ["e2e4"]}, "expected variations as lists of names"),
+        ({"variations": [["e2e4", 1]]}, "expected variations as lists of names"),
+        ({"variations": [["d2d4"]] * (MAX_VARIATIONS + 1)}, f"expected at most {MAX_VARIATIONS} variations"),
+        ({"variations": [["d2d5"]]}, "expected one of"),
+        ({"comments": {"": 1}}, "expected comments as texts"),
+        ({"comments": []}, "expected comments as texts"),
+    ],
+)
+def test_a_saved_game_that_is_none_is_not_written(fields, words):
+    with pytest.raises(UserError, match=f"^the game cannot be written as PGN: {words}"):
+        exported(load_game("chess"), json.dumps({**SAVED, **fields}).encode(), "pgn")

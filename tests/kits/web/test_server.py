@@ -1,6 +1,7 @@
 """The server: what it answers, what it refuses, and that it searches for nobody who has left."""
 
 import hashlib
+import json
 import os
 import re
 import signal
@@ -9,14 +10,16 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
 from plyzero.errors import UserError
-from plyzero.kits.web import connections, pages, play_api, searches
+from plyzero.kits.web import answers, connections, pages, play_api, searches
 from plyzero.kits.web.connections import listen
 from plyzero.kits.web.opponents import Opponents
 from plyzero.kits.web.pages import PAGE
@@ -165,6 +168,31 @@ def test_an_analysis_and_a_review_end_with_their_results(address):
 def test_what_is_asked_wrongly_is_one_sentence(address, path, fields, words):
     status, found = get(address, f"/api/{path}", **fields)
     assert (status, words in found["error"]) == (400, True)
+
+
+def post(address, path, body, **fields):
+    request = urllib.request.Request(f"{address}/api/{path}?{urlencode(fields)}", data=body)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_files_of_games_come_and_go(address):
+    status, found = post(address, "file", b"1. b2 a1 *\n\n1. a1 *\n", number=1)
+    assert (status, found["titles"], found["game"]["moves"]) == (200, ["Game 1", "Game 2"], ["a1"])
+    saved = {"version": 1, "game": "tic-tac-toe v1", "person": "first", "bot": "you", "moves": ["b2", "a1"]}
+    status, found = post(address, "export", json.dumps(saved).encode(), kind="pgn")
+    assert (status, found["text"].endswith("\n\n1. b2 a1 *\n")) == (200, True)
+    status, found = post(address, "export", json.dumps(saved).encode(), kind="sgf")
+    assert (status, found["error"].endswith("has no names for its moves in SGF files")) == (400, True)
+
+
+def test_a_file_that_is_too_large_is_one_sentence(address, monkeypatch):
+    monkeypatch.setattr(answers, "MAX_FILE", 2 << 20)
+    status, found = post(address, "file", b"x" * (2 << 20) + b"x")
+    assert (status, found["error"]) == (400, "expected a file of at most 2 MiB, got a larger one; cut it into parts")
 
 
 @pytest.mark.parametrize(

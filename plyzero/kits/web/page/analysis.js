@@ -61,19 +61,19 @@ function Found({ found, position, mode, onChange, onLine }) {
     <p>${resultOf(found, (side) => sideName(position.colours, side))} <span class="dim">${found.simulations} of ${found.of} simulations</span></p>
     ${hasBoard ? html`<${Shown} ...${{ found, position, mode, onChange }} />` : null}
     ${found.judge ? html`<p class="dim">${found.judge}</p>` : null}
-    <p>The search plays <b>${found.moveInfos[0].move}</b>. ${whyOf(found)}</p>
+    <p>The search plays <b>${found.moveInfos[0].written[0]}</b>. ${whyOf(found)}</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Moves"><table>
       <thead><tr>${HEADS.map(([name, about, kind]) => html`<th class=${kind} title=${about}>${name}</th>`)}</tr></thead>
       <tbody>${found.moveInfos.slice(0, 10).map((info) => html`
         <tr class=${info.order ? "" : "best"} onMouseEnter=${() => info.line && onLine({ line: info.line })} onMouseLeave=${() => onLine(null)}>
-          <td class="text">${info.move}</td>
+          <td class="text">${info.written[0]}</td>
           <td>${percent(visited(info))}</td>
           <td>${info.winrate === null ? "" : percent(info.winrate)}</td>
           <td>${percent(info.policy)}</td>
           <td>${percent(info.prior)}</td>
           <td class="text line">${info.line && hasBoard
-            ? html`<button onFocus=${() => onLine({ line: info.line })} onBlur=${() => onLine(null)}>${info.pv.slice(0, 6).join(" ")}</button>`
-            : info.pv.slice(0, 6).join(" ")}</td>
+            ? html`<button onFocus=${() => onLine({ line: info.line })} onBlur=${() => onLine(null)}>${info.written.join(" ")}</button>`
+            : info.written.join(" ")}</td>
         </tr>`)}</tbody>
     </table></div>
     <details><summary>The columns</summary><dl>${HEADS.map(([name, about]) => html`<dt>${name}</dt><dd>${about}</dd>`)}</dl></details>`;
@@ -98,7 +98,7 @@ function whyOf({ moveInfos, rootInfo }) {
   if (best.visits < Math.max(...moveInfos.map(({ visits }) => visits))) return "What was tried more often is proven to be worse.";
   const equal = others.filter(({ visits }) => visits === best.visits);
   if (!equal.length) return "It was tried most often.";
-  const names = equal.length > 3 ? ` and ${equal.length} others` : listed(equal.map(({ move }) => move));
+  const names = equal.length > 3 ? ` and ${equal.length} others` : listed(equal.map(({ written }) => written[0]));
   return `It${names} were tried most often, and its ${equal.every(({ policy }) => policy < best.policy) ? "policy" : "score"} is the highest of these.`;
 }
 
@@ -112,7 +112,7 @@ function Shown({ found, position, mode, onChange }) {
   return html`<div class="row" role="group" aria-label="Show on the board">
       ${modes.map((each) => html`<button aria-pressed=${mode === each} onClick=${() => onChange({ mode: each })}>${each}</button>`)}
     </div>
-    ${hidden.length ? html`<p class="dim">Not on the board: ${hidden.slice(0, 4).map((info) => `${info.move} ${percent(share(info))}`).join(", ")}.</p>` : null}
+    ${hidden.length ? html`<p class="dim">Not on the board: ${hidden.slice(0, 4).map((info) => `${info.written[0]} ${percent(share(info))}`).join(", ")}.</p>` : null}
     ${mode === FINAL_BOARD && finalBoard ? html`<p>Counted on the board alone, without points such as komi, ${more(finalBoard.lead, finalBoard.cells, (side) => sideName(position.colours, side))} at the
       end. <span class="dim">The larger a square is, the surer the network is that its colour will have the place. It has not searched for this.</span></p>` : null}`;
 }

@@ -14,13 +14,13 @@ function addressOf(path, fields) {
 }
 
 export const get = (path, fields) => ask("GET", path, fields);
-export const post = (path, fields) => ask("POST", path, fields);
+export const post = (path, fields, body) => ask("POST", path, fields, body);
 
-async function ask(method, path, fields = {}) {
+async function ask(method, path, fields = {}, body = null) {
   const address = addressOf(path, fields);
   let answer;
   try {
-    answer = await fetch(address, { method });
+    answer = await fetch(address, { method, body });
   } catch {
     throw new Error("The server does not answer.", { cause: LOST });
   }
@@ -57,7 +57,7 @@ export function stream(path, fields, onEvent, onError) {
 let known = null; // the address that was read or written last
 
 // The state of the page is its address: moves, variations, comments by the moves before them, who plays, which position is
-// shown, the text of the first one, the clock and the time that is left, and the key of a game in two places.
+// shown, the text of the first one, the clock and the time that is left, the key of a game in two places, and names of players.
 export function readAddress() {
   known = location.hash;
   const fields = new URLSearchParams(location.hash.slice(1));
@@ -76,13 +76,14 @@ export function readAddress() {
     shared: fields.get("shared") ?? "",
     step: fields.get("step") ?? "",
     start: fields.get("start") ?? "",
+    names: fields.getAll("name"),
     lines: fields.getAll("line").map(split),
     notes: Object.fromEntries(fields.getAll("note").map((each) => each.split(/ \| (.*)/s, 2))),
   };
 }
 
 // isNew: as an entry of the browser's history, so that its Back button leads to what was shown before.
-export function writeAddress({ moves, at, first, second, resigned, timeOver, step, start, lines, notes, clock, left, shared }, isNew) {
+export function writeAddress({ moves, at, first, second, resigned, timeOver, step, start, lines, notes, clock, left, shared, names }, isNew) {
   if (location.hash !== known) return; // the Back button has changed it, and the event that says so is on its way
   const fields = new URLSearchParams({ moves: moves.join(" "), first, second });
   if (at < moves.length) fields.set("at", at);
@@ -93,6 +94,7 @@ export function writeAddress({ moves, at, first, second, resigned, timeOver, ste
   if (shared) fields.set("shared", shared);
   if (step) fields.set("step", step);
   if (start) fields.set("start", start);
+  for (const name of names) fields.append("name", name);
   for (const line of lines) fields.append("line", line.join(" "));
   for (const [before, text] of Object.entries(notes)) if (text) fields.append("note", `${before} | ${text}`);
   if (isNew && location.hash !== `#${fields}`) history.pushState(null, "", `#${fields}`);

@@ -1,20 +1,20 @@
 // The board: clicks on its cells become moves, and what a search has found is drawn above it.
 
 import { html, useEffect, useRef, useState } from "/static/html.js";
-import { draw, drawFrame } from "/static/overlay.js";
+import { draw, drawFrame, lift, PIECES } from "/static/overlay.js";
 
 const SENTENCE = /(\p{L}{2,}[,;:.]? ){2}\p{L}{2,}/u;  // three words: a line to be wrapped, and not part of a drawing
 
-// position: as /api/position answers. drawing: what draw() takes. onMove is called with the name of a move, onIllegal with
+// position: as /api/position answers. isTurned: whether it is seen from the other side. drawing: what draw() takes. onMove is called with the name of a move, onIllegal with
 // the cells clicked where no legal move begins so. previewOf(name) resolves to the pieces that a move adds, as drawFrame takes them.
-export function BoardView({ position, canMove, drawing, onMove, onIllegal, previewOf }) {
+export function BoardView({ position, canMove, isTurned, drawing, onMove, onIllegal, previewOf }) {
   const here = `${position.moves.join(" ")} ${position.at}`;  // the same where one position is described again
   const [pick, setPick] = useState({ here, cells: [] });
   const picked = pick.here === here ? pick.cells : [];
   const setPicked = (cells) => setPick({ here, cells });
   const place = useRef(null), latest = useRef(null), pressed = useRef(null), framed = useRef(null);
   latest.current = tap;  // effects run later than the next click may come
-  const legal = canMove ? position.legal : [];
+  const legal = canMove ? position.legal : [], sign = isTurned ? -1 : 1;
   const fits = legal.filter((move) => begins(move, picked));
   const allCells = () => [...(place.current?.querySelectorAll("[data-cell]") ?? [])];
   const nameOf = (cell) => cell.dataset.cell.toLowerCase();
@@ -23,6 +23,7 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
     if (!place.current || !position.svg) return;
     const focused = allCells().indexOf(document.activeElement);
     place.current.innerHTML = position.svg;
+    pressed.current = null;
     const cell = allCells()[focused];
     cell?.setAttribute("tabindex", "-1");  // without it a cell takes no focus
     cell?.focus();
@@ -37,8 +38,9 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
       const playable = next.has(name) || legal.some((move) => move.path[0] === name);
       cell.classList.toggle("playable", playable);
       cell.classList.toggle("picked", picked.includes(name));
+      cell.classList.toggle("lifts", canLift(name));
       cell.setAttribute("role", "button");
-      cell.setAttribute("aria-label", `${cell.dataset.cell}${describe(cell, position.colours)}${picked.includes(name) ? ", chosen" : ""}`);
+      cell.setAttribute("aria-label", `${cell.dataset.cell}${describe(cell, position.colours)}${cell.dataset.mark ? `, ${cell.dataset.mark}` : ""}${picked.includes(name) ? ", chosen" : ""}`);
       cell.setAttribute("aria-disabled", String(!playable));
       if (playable) stop ??= cell;
       cell.tabIndex = -1;
@@ -63,7 +65,8 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
     return marked.map((move) => ({ spot: move.spots[0], kind: isFull(move.path[0]) ? "pick" : "target" }));
   }
 
-  const isFull = (name) => allCells().some((cell) => nameOf(cell) === name && cell.querySelector(".stone, .figure, .wall"));
+  const isFull = (name) => allCells().some((cell) => nameOf(cell) === name && cell.querySelector(PIECES));
+  const canLift = (name) => legal.some(({ path }) => path[0] === name && path.length > 1);
 
   // Whether nearly all empty cells like this one can be clicked, so that marks would only hide the board.
   function isObvious(name) {
@@ -99,14 +102,40 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
     else setPicked(begun);
   }
 
-  // A piece is also moved by dragging: the cells where the button is pressed and where it is released.
-  function onPointerUp({ clientX, clientY }) {
-    const from = pressed.current, to = document.elementFromPoint(clientX, clientY)?.closest("[data-cell]");
-    if (!canMove || !from || !to || from === to) return;
+  // A piece is also moved by dragging, with a mouse or a finger, which then does not scroll the page.
+  function onPointerDown({ target, clientX: x, clientY: y, button }) {
+    const from = target.closest("[data-cell]");
+    pressed.current = from && !button && canLift(nameOf(from)) ? { from, x, y } : null;
+  }
+
+  function onPointerMove({ pointerId, clientX, clientY }) {
+    const drag = pressed.current;
+    if (!drag) return;
+    const right = clientX - drag.x, down = clientY - drag.y;
+    if (!drag.piece) {
+      if (Math.hypot(right, down) < 6) return;  // a click
+      drag.piece = lift(drag.from);
+      place.current.setPointerCapture(pointerId);
+      setPicked([nameOf(drag.from)]);
+    }
+    const scale = Math.abs(drag.from.getScreenCTM().a) * sign;
+    drag.from.classList.add("lifted");
+    drag.piece.setAttribute("transform", `translate(${right / scale} ${down / scale})`);
+  }
+
+  function onPointerUp({ type, clientX, clientY }) {
+    const { from, piece } = pressed.current ?? {};
+    pressed.current = null;
+    if (!piece) return;
+    piece.remove();
+    from.classList.remove("lifted");
+    const to = type === "pointerup" && document.elementFromPoint(clientX, clientY)?.closest("[data-cell]");
+    setPicked([]);
+    if (!to || to === from || !place.current.contains(to)) return;
     const path = [from, to].map(nameOf), possible = legal.filter((move) => begins(move, path));
     if (possible.length === 1 && possible[0].path.length === 2) onMove(possible[0].name);
     else if (possible.length) setPicked(path);
-    else if (legal.some((move) => move.path[0] === path[0])) onIllegal(path);
+    else onIllegal(path);
   }
 
   function onKeyDown(event) {
@@ -114,7 +143,7 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (cell && step) {
       event.preventDefault();
-      neighbour(place.current, cell, step)?.focus();
+      neighbour(place.current, cell, step.map((each) => sign * each))?.focus();
     } else if (cell && (event.key === "Enter" || event.key === " ")) {
       event.preventDefault();
       if (legal.length === 1) onMove(legal[0].name);
@@ -124,16 +153,16 @@ export function BoardView({ position, canMove, drawing, onMove, onIllegal, previ
 
   const choices = picked.length ? fits.filter((move) => move.path.length === picked.length) : [];
   const others = legal.filter((move) => !move.path.length);
-  return html`<div class="picture">
+  return html`<div class=${isTurned ? "picture turned" : "picture"}>
     ${position.faults.map((fault) => html`<p class="warning">${fault}</p>`)}
     ${position.svg ? html`<div ref=${place} onKeyDown=${onKeyDown} onfocusin=${show} onfocusout=${show} onMouseOver=${show}
         onMouseLeave=${show}
-        onPointerDown=${({ target }) => { pressed.current = target.closest("[data-cell]"); }} onPointerUp=${onPointerUp}></div>` : html`
+        onPointerDown=${onPointerDown} onPointerMove=${onPointerMove} onTouchMove=${(event) => pressed.current && event.preventDefault()} onPointerUp=${onPointerUp} onPointerCancel=${onPointerUp}></div>` : html`
       <${PositionText} text=${position.text} />
       ${position.faults.length ? null : html`<p class="dim">Give the game render() to click on its board.</p>`}`}
     ${position.svg && (choices.length || others.length)
       ? html`<div class="row" role="group" aria-label="Further moves">
-          ${[...choices, ...others].map((move) => html`<button onClick=${() => onMove(move.name)}>${move.name}</button>`)}
+          ${[...choices, ...others].map((move) => html`<button onClick=${() => onMove(move.name)}>${move.written}</button>`)}
         </div>`
       : null}
   </div>`;
@@ -150,10 +179,12 @@ const alike = (cell) => (other) => isEdge(other) === isEdge(cell);
 
 const isEdge = (cell) => /\bbar-/.test(cell.getAttribute("class"));
 
+const CHESSMEN = ["king", "queen", "rook", "bishop", "knight", "pawn"];  // readers of screens call all solid figures black
+
 const begins = (move, path) => path.every((cell, i) => move.path[i] === cell);
 
 function describe(cell, colours) {
-  const figure = cell.querySelector(".figure, .mark"), words = figure ? ` ${figure.textContent}` : "";
+  const figure = cell.querySelector(".figure, .mark"), text = figure?.textContent, words = text ? ` ${CHESSMEN["♚♛♜♝♞♟".indexOf(text[0])] ?? text}` : "";
   if (cell.querySelector(".p0")) return `, ${colours[0]}${words}`;
   if (cell.querySelector(".p1")) return `, ${colours[1]}${words}`;
   if (figure) return `,${words}`;

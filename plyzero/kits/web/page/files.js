@@ -1,28 +1,25 @@
 // Games as files, and positions as text.
 
 import { html, useEffect, useRef, useState } from "/static/html.js";
-import { get } from "/static/api.js";
+import { get, post } from "/static/api.js";
 import { parseClock, timeLeft } from "/static/clock.js";
-import { readSgf, writeSgf } from "/static/sgf.js";
+import { readSgf } from "/static/sgf.js";
 import { nameOf, SIDES } from "/static/status.js";
 
-// Save and load the same JSON as the terminal does, or SGF, with variations and comments, and share the address.
+const PGN = /^\s*(\[\s*\w+\s*"|[%;]|\d+\s*\.)/;  // the beginning of such a file
+
+// Save and load the same JSON as the terminal does, SGF or PGN, with variations and comments, and share the address.
 export function Records({ about, game, position, players, onLoad, onError, say }) {
   const file = useRef(null), [games, setGames] = useState([]);
   const person = Math.max(0, players.indexOf("you"));
   const winner = game.resigned !== null ? 1 - game.resigned : position?.outcome?.winner;
-  function save() {
-    const result = SIDES[winner] ?? (winner === null ? "draw" : null), { lines, notes } = game;
-    const record = { version: game.start ? 2 : 1, ...(game.start && { start: game.start }), game: about.identity, person: SIDES[person], bot: nameOf(about, players[1 - person]),
-      moves: game.moves, result, resigned: game.resigned === person,
-      ...(game.resigned === 1 - person && { end: "resign" }), ...(game.clock && { clock: game.clock, left: timeLeft(game) }), ...(game.timeOver && { timeOver: true }), ...(lines.length && { variations: lines }), ...(Object.keys(notes).length && { comments: notes }) };
-    download(JSON.stringify(record), "json");
+  function written() {
+    const result = SIDES[winner] ?? (winner === null ? "draw" : null), { lines, notes, names: [first, second] } = game;
+    return JSON.stringify({ version: game.start ? 2 : 1, ...(game.start && { start: game.start }), game: about.identity, person: SIDES[person], bot: nameOf(about, players[1 - person]),
+      moves: game.moves, first, second, result, resigned: game.resigned === person,
+      ...(game.resigned === 1 - person && { end: "resign" }), ...(game.clock && { clock: game.clock, left: timeLeft(game) }), ...(game.timeOver && { timeOver: true }), ...(lines.length && { variations: lines }), ...(Object.keys(notes).length && { comments: notes }) });
   }
-  function saveSgf() {
-    if (game.start) return onError("SGF files begin at the initial position; Save keeps a game that was set up.");
-    const by = game.resigned !== null ? "R" : position.outcome?.score ?? "";
-    return download(writeSgf(game, winner === null ? "0" : winner === undefined ? "" : `${"BW"[winner]}+${by}`, about.sgf), "sgf");
-  }
+  const saveAs = (kind) => post("export", { kind }, written()).then(({ text }) => download(text, kind)).catch(({ message }) => onError(message));
   function download(text, kind) {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text]));
@@ -36,33 +33,40 @@ export function Records({ about, game, position, players, onLoad, onError, say }
     event.target.value = "";
     if (!chosen) return;
     try {
-      const text = await chosen.text(), isSgf = /^\s*\(\s*;/.test(text);
+      const text = await chosen.text(), isSgf = /^\s*\(\s*;/.test(text), isPgn = PGN.test(text);
       if (isSgf && !about.sgf) throw new Error("it is SGF, which has no names for this game's moves; expected JSON, as Save writes it.");
-      const found = isSgf ? [readSgf(text, about.sgf)] : parseGames(text, about.identity);
+      const found = isSgf ? [readSgf(text, about.sgf)] : isPgn ? await openPgn(chosen) : parseGames(text, about.identity);
       await show(found[0]);
       setGames(found);
     } catch (problem) {
       onError(`${chosen.name} cannot be loaded: ${problem.message}`);
     }
   }
-  async function show({ moves, person: side, bot: other, start = "", end, winner, resigned, clock, left, timeOver, variations = [], comments = {}, note = "" }) {
+  // The games of a file that the server reads; it is asked for the others once they are chosen.
+  async function openPgn(content) {
+    const { titles, game: first } = await post("file", {}, content);
+    return titles.map((title, number) => ({ title, ...(number ? { number, content } : first) }));
+  }
+  async function show(found) {
+    const { moves, person: side, bot: other, first, second, start = "", end, winner, resigned, clock, left, timeOver, variations = [], comments = {}, note = "" }
+      = found.content ? (await post("file", { number: found.number }, found.content)).game : found;
     await get("position", { moves: moves.join(" "), start });
     const sides = SIDES.map((each) => (!side || other === "you" || each === side ? "you" : about.opponent));
     const bot = side ? 1 - SIDES.indexOf(side) : 1 - SIDES.indexOf(winner); // or whoever has lost
     const loser = resigned ? 1 - bot : end === "resign" ? bot : null;
     onLoad({ moves, at: moves.length, first: sides[0], second: sides[1], start, resigned: SIDES[loser] ? loser : null,
-      timeOver: Boolean(SIDES[loser] && timeOver), clock: parseClock(clock) ? clock : "", left: parseClock(clock) && left ? left : null, lines: variations, notes: comments }, `The game was loaded.${note}`);
+      timeOver: Boolean(SIDES[loser] && timeOver), clock: parseClock(clock) ? clock : "", left: parseClock(clock) && left ? left : null, lines: variations, notes: comments, names: first && second ? [first, second] : [] }, `The game was loaded.${note}`);
   }
   return html`<div class="row">
-    <button onClick=${save} disabled=${!position}>Save</button>
-    ${about.sgf ? html`<button onClick=${saveSgf} disabled=${!position}>Save as SGF</button>` : null}
+    <button onClick=${() => download(written(), "json")} disabled=${!position}>Save</button>
+    ${[about.sgf && "SGF", about.hasPgn && "PGN"].map((kind) => kind && html`<button onClick=${() => saveAs(kind.toLowerCase())} disabled=${!position}>Save as ${kind}</button>`)}
     <button onClick=${() => file.current.click()}>Load</button>
     <input type="file" class="hidden" tabindex="-1" aria-label="File of a game" ref=${file} onChange=${load} />
     <button onClick=${() => navigator.clipboard.writeText(location.href).then(() => say("The address was copied."), () => say(`The address is ${location.href}`))}>
       Copy the address</button>
     ${games.length > 1 ? html`<select aria-label="Game of the file"
         onChange=${({ target }) => show(games[target.value]).catch((problem) => onError(problem.message))}>
-      ${games.map(({ moves, winner, result = winner }, i) => html`<option value=${i}>Game ${i + 1}: ${result ?? "no"}${SIDES.includes(result) ? " player won" : result ? "" : " result"}, ${moves.length} moves</option>`)}
+      ${games.map(({ title, moves, winner, result = winner }, i) => html`<option value=${i}>${title ?? html`Game ${i + 1}: ${result ?? "no"}${SIDES.includes(result) ? " player won" : result ? "" : " result"}, ${moves.length} moves`}</option>`)}
     </select>` : null}
   </div>`;
 }
@@ -107,6 +111,8 @@ const areTexts = (value) => Array.isArray(value) && value.every(isText), isTextO
 const FIELDS = {
   moves: ["a list of names", areTexts],
   start: ["a text", isTextOrMissing],
+  first: ["a text", isTextOrMissing],
+  second: ["a text", isTextOrMissing],
   person: ["first or second", (value) => isMissing(value) || SIDES.includes(value)],
   bot: ["a text", isTextOrMissing],
   result: ["a text", isTextOrMissing],

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "/static/html.js";
 import { readAddress, writeAddress } from "/static/api.js";
 
-const NEW_GAME = { moves: [], at: 0, resigned: null, timeOver: false, lines: [], notes: {}, start: "", shared: "", clock: "", left: null };
+const NEW_GAME = { moves: [], at: 0, resigned: null, timeOver: false, lines: [], notes: {}, start: "", shared: "", clock: "", left: null, names: [] };
 
 // usual: the opponent of a new game, undefined until it is known.
 // change(fields), go(fields): show something else; only what go does is an entry of the history. fields may be a function.

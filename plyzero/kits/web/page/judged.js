@@ -71,7 +71,7 @@ export function Judged({ review, movers, steps, step, named, onShow, canRetry = 
 }
 
 const percent = (share) => `${Math.round(share)} %`;
-const spoken = (line) => line.map((move) => move.name ?? move).join(" ");
+const spoken = (line) => line.map((move) => move.written ?? move.name ?? move).join(" ");
 
 // "Turn 12 (moves 31-34)", or "Move 12" where each move is a turn.
 function labelOf({ ply, plies }, turn, numbers) {
@@ -81,14 +81,14 @@ function labelOf({ ply, plies }, turn, numbers) {
 }
 
 function Turn({ turn, label, named, unit, onShow, onRetry, isRetried }) {
-  const { ply, by, moves, best, lost, margin, clear, mistake, points, line, answer } = turn, differs = moves.findIndex((name, i) => name !== best[i]);
+  const { ply, by, moves, best, lost, margin, clear, mistake, points, line, answer, written = turn } = turn, differs = moves.findIndex((name, i) => name !== best[i]);
   const kind = mistake ? `${/^[aeiou]/.test(mistake) ? "an" : "a"} ${mistake} that` : "which";
   const what = clear ? `${kind} lost ${amount(lost, unit, margin)}${points >= 0.05 ? ` and about ${points.toFixed(1)} points` : ""}`
     : `which lost ${amount(lost, unit, margin)}, so it is not clear whether it was worse`;
   const then = line.slice(best.length);
   return html`<li>
-    <button onClick=${() => onShow(ply)}>${label}</button> ${named(by)} played <b>${spoken(moves)}</b>, ${what}.
+    <button onClick=${() => onShow(ply)}>${label}</button> ${named(by)} played <b>${spoken(written.moves)}</b>, ${what}.
     ${answer.length ? ` The answer: ${spoken(answer)}.` : ""}
-    ${isRetried || !line.length ? "" : html` Better: <b>${spoken(best)}</b>${then.length ? `, then ${spoken(then)}` : ""}.`}
+    ${isRetried || !line.length ? "" : html` Better: <b>${spoken(written.best)}</b>${then.length ? `, then ${spoken(then)}` : ""}.`}
     ${onRetry && differs >= 0 ? html` <button onClick=${() => onRetry(turn, ply + differs)}>Retry</button>` : null}</li>`;
 }

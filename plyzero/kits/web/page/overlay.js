@@ -1,5 +1,7 @@
 // What is drawn above a board: marks, arrows, numbered stones, a frame. All places are in units of the picture.
 
+export const PIECES = ".stone, .figure, .wall, .mark";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 // drawing: {turn: [spots] of the last turn, marks: [{spot, kind}], and {shares: [{spots, share, label}]} as circles and
@@ -31,6 +33,13 @@ export function draw(picture, { turn = [], marks = [], shares = [], line = [], o
       write(layer, ...spots[0], i + 1);
     } else if (spots.length > 1) arrow(layer, spots, 4, i + 1);
   });
+}
+
+// Draw the piece of a cell once more, above all others, and return this drawing, which follows the pointer.
+export function lift(cell) {
+  const layer = add(cell.closest("svg"), "g", { class: "dragged", "aria-hidden": "true" });
+  for (const part of cell.querySelectorAll(PIECES)) layer.append(part.cloneNode(true));
+  return layer;
 }
 
 const placed = (spots) => spots.filter((spot) => spot !== null);

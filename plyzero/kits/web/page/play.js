@@ -147,7 +147,7 @@ function Page() {
     stream("think", { ...asked, simulations: 256 }, (event) => {
       if (!event.done) return;
       const best = event.moveInfos[0];
-      setSaid({ text: `Hint: ${best.move}.`, about: event.judge, here });
+      setSaid({ text: `Hint: ${best.written[0]}.`, about: event.judge, here });
       setHover({ line: best.line ?? [] });
     }, setError);
   }
@@ -193,7 +193,7 @@ function Page() {
   const top = players[1] === "you" && players[0] !== "you" ? 0 : 1;  // a person sits below the board
   const score = settled ? scoreOf({ position, found: analysis.on ? analysis.found : null, plies: judged?.plies }) : null;
   const winner = !over ? null : position.outcome ? position.outcome.winner : 1 - game.resigned;
-  const strip = (side) => html`<${PlayerStrip} about=${about} position=${position} side=${side} player=${players[side]}
+  const strip = (side) => html`<${PlayerStrip} about=${about} position=${position} side=${side} player=${players[side]} name=${game.names[side]}
     clock=${shared.isOn ? shared.clockOf(side) : clocks.clockOf(side)} isShared=${shared.isOn} isAway=${shared.isAway(side)}
     badge=${winner === side ? "has won" : !over && settled && position.toPlay === side ? "to move" : ""}
     onChange=${(player) => change({ [SIDES[side]]: player })} />`;
@@ -210,7 +210,7 @@ function Page() {
         ${strip(top)}
         <${Pinned}>
           <${Evaluation} score=${score === null || top ? score : 1 - score} below=${1 - top} colours=${position.colours} />
-          <${BoardView} position=${position} canMove=${canMove} drawing=${drawing} onMove=${choose} onIllegal=${explain}
+          <${BoardView} position=${position} canMove=${canMove} isTurned=${position.turns && !top} drawing=${drawing} onMove=${choose} onIllegal=${explain}
             previewOf=${(name) => get("preview", { ...asked, name })} />
         <//>
         ${strip(1 - top)}
@@ -244,7 +244,7 @@ function Page() {
           onShow=${show} onFollow=${follow} onDelete=${(line) => go({ lines: game.lines.filter((each) => each !== line) })}
           retry=${retry} canRetry=${(by) => isReady && players[by] === "you"} onNote=${(text) => change({ notes: { ...game.notes, [asked.moves]: text } })}
           onRetry=${(turn, at) => {
-            say(`Find a better move than ${game.moves[at]}.`, turn, at);
+            say(`Find a better move than ${position.written[at]}.`, turn, at);
             go({ at });
           }}
           onReview=${(simulations) => reviewGame({ ...asked, moves: all, simulations, ...(game.resigned === null ? {} : { resigned: game.resigned }) },
@@ -264,12 +264,13 @@ function Page() {
 // A field for moves, and the list of legal moves, which what is typed filters.
 function MoveEntry({ position, canMove, onMove }) {
   const [text, setText] = useState("");
-  const fits = (position?.legal ?? []).filter(({ name }) => name.toLowerCase().startsWith(text.trim().toLowerCase()));
+  const typed = text.trim(), lower = (word) => word.toLowerCase();
+  const fits = (position?.legal ?? []).filter(({ name, written }) => [name, written].some((word) => lower(word).startsWith(lower(typed))));
   const [problem, setProblem] = useState("");
   function submit(event) {
     event.preventDefault();
-    const exact = fits.find(({ name }) => name.toLowerCase() === text.trim().toLowerCase()) ?? (fits.length === 1 ? fits[0] : null);
-    setProblem(exact ? "" : `Expected a legal move, got ${text.trim() || "nothing"}.`);
+    const exact = fits.find(({ written }) => written === typed) ?? fits.find(({ name }) => lower(name) === lower(typed)) ?? (fits.length === 1 ? fits[0] : null);
+    setProblem(exact ? "" : `Expected a legal move, got ${typed || "nothing"}.`);
     if (exact) {
       setText("");
       onMove(exact.name);
@@ -283,7 +284,7 @@ function MoveEntry({ position, canMove, onMove }) {
     </form>
     <details open=${Boolean(position && !position.svg)}>
       <summary>Legal moves${text ? ` that begin with ${text}` : ""}: ${fits.length}</summary>
-      <div class="row">${fits.slice(0, 100).map(({ name }) => html`<button disabled=${!canMove} onClick=${() => onMove(name)}>${name}</button>`)}</div>
+      <div class="row">${fits.slice(0, 100).map(({ name, written }) => html`<button disabled=${!canMove} onClick=${() => onMove(name)}>${written}</button>`)}</div>
       ${fits.length > 100 ? html`<p class="dim">${fits.length - 100} more; type the beginning of a move.</p>` : null}
     </details>`;
 }

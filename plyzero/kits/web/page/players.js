@@ -6,19 +6,19 @@ import { ClockFace } from "/static/clock.js";
 import { Roll } from "/static/moves.js";
 import { capital, sideName, SIDES } from "/static/status.js";
 
-// side: 0 or 1. badge: "to move", "has won" or nothing. clock: what ClockFace takes, null without one. onChange is called with
+// side: 0 or 1. name: of whoever has played it, if it is known. badge: "to move", "has won" or nothing. clock: what ClockFace takes, null without one. onChange is called with
 // the id of another player. In a game in two places the players stay, and `isAway` is whether this one is not connected.
-export function PlayerStrip({ about, position, side, player, badge, clock, isShared, isAway, onChange }) {
-  const colour = position.colours?.[side] ?? "", name = `${capital(SIDES[side])} player${colour && `, ${colour}`}`;
+export function PlayerStrip({ about, position, side, player, name, badge, clock, isShared, isAway, onChange }) {
+  const colour = position.colours?.[side] ?? "", label = `${capital(SIDES[side])} player${colour && `, ${colour}`}`;
   const chosen = about.players.find(({ id }) => id === player), strength = chosen?.name.includes(chosen.strength) ? "" : chosen?.strength;
   return html`<div class=${`player ${badge ? "lit" : ""}`}>
     ${colour ? html`<span class=${`piece p${side}`}></span>` : null}
-    <span>${capital(colour || SIDES[side])}</span>
-    ${isShared ? html`<b class="who">${player === "you" ? "You" : "Other player"}</b>` : html`<select aria-label=${name} value=${player} onChange=${(event) => onChange(event.target.value)}>
+    <span>${name ?? capital(colour || SIDES[side])}</span>
+    ${isShared ? html`<b class="who">${player === "you" ? "You" : "Other player"}</b>` : html`<select aria-label=${label} value=${player} onChange=${(event) => onChange(event.target.value)}>
       <option value="you">You</option>
       ${about.players.map(({ id, name }) => html`<option value=${id}>${capital(name.replace(/^the /, ""))}</option>`)}
     </select>`}
-    ${position.scoreboard?.[side] ? html`<span class="scoreboard">${position.scoreboard[side]}</span>` : null}
+    ${position.scoreboard.some(Boolean) ? html`<span class="scoreboard">${position.scoreboard[side]}</span>` : null}
     <span class="dim strength">${isAway ? "not connected" : strength ?? ""}</span>
     ${badge === "to move" ? html`<${LastRolls} position=${position} />` : null}
     ${badge ? html`<b>${badge}</b>` : null}

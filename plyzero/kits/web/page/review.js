@@ -41,7 +41,8 @@ export function Review({ review, game, position, why, onFollow, onDelete, onNote
   const steps = stepsOf(movers), step = steps.indexOf(at);
   const isWaiting = Boolean(review?.progress), found = review?.plies ? review : null, hasNotes = Object.keys(game.notes).length > 0;
   const forks = game.lines.map((line) => ({ line, from: line.findIndex((name, i) => name !== moves[i]) })).filter(({ from }) => from >= 0);
-  const entries = entriesOf({ moves, movers, steps, setup: position.setup, named, review: found, noteOf: (i) => hasNotes && game.notes[moves.slice(0, i + 1).join(" ")] });
+  const names = moves.map((name, i) => (position.moves[i] === name ? position.written[i] : name));
+  const entries = entriesOf({ moves: names, movers, steps, setup: position.setup, named, review: found, noteOf: (i) => hasNotes && game.notes[moves.slice(0, i + 1).join(" ")] });
   for (const { line, from } of forks.sort((one, other) => other.from - one.from)) {
     const rest = line.slice(from);
     entries.splice(from + 1, 0, { name: `${rest.slice(0, 4).join(" ")}${rest.length > 4 ? " …" : ""}`, onFollow: () => onFollow(line, from + 1), onDelete: () => onDelete(line) });

@@ -1,4 +1,4 @@
-// Games with variations and comments as SGF, the files of programs for go, hex and gomoku.
+// Games with variations and comments from SGF, the files of programs for go, hex and gomoku.
 
 // The first game of a file, as parseGames() returns one. about: `sgf` of /api/about. Throws an Error with a sentence.
 export function readSgf(text, about) {
@@ -42,20 +42,4 @@ export function readSgf(text, about) {
     }
   } while (begun.length);
   return { moves: lines[0], variations: lines.slice(1), comments, note };
-}
-
-// game: of the page. result: such as B+3.5, B+R, 0; "" for a game that is not over. about: as above.
-export function writeSgf({ moves, lines, notes }, result, { points, names, ...root }) {
-  const escaped = (text) => text.replace(/[\]\\]/g, "\\$&");
-  const comment = (before) => (notes[before.join(" ")] ? `C[${escaped(notes[before.join(" ")])}]` : "");
-  function below(all, at) {  // the moves after the first `at`, which `all` share
-    const longer = all.filter((line) => line.length > at), next = [...new Set(longer.map((line) => line[at]))];
-    const texts = next.map((name) => {
-      const same = longer.filter((line) => line[at] === name);
-      return `;${"BW"[at % 2]}[${points[name] ?? name}]${comment(same[0].slice(0, at + 1))}${below(same, at + 1)}`;
-    });
-    return texts.length > 1 ? texts.map((each) => `(${each})`).join("\n") : texts.join("");
-  }
-  const fields = Object.entries({ FF: "4", CA: "UTF-8", AP: "plyzero", ...root, ...(result && { RE: result }) });
-  return `(;${fields.map(([key, value]) => `${key}[${value}]`).join("")}${comment([])}\n${below([moves, ...lines], 0)})\n`;
 }

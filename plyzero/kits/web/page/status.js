@@ -45,7 +45,7 @@ export function lastMoves({ about, position, players }) {
     endRolls();
     const player = players[movers[ply]], both = players[0] === players[1];
     const who = both ? `${capital(sideName(position.colours, movers[ply]))} plays` : player === "you" ? "You play" : `${capital(spoken(about, player))} plays`;
-    sentences.push(`${who} ${position.moves[ply]}.`);
+    sentences.push(`${who} ${position.written[ply]}.`);
   }
   endRolls();
   return sentences.join(" ");
