@@ -162,7 +162,8 @@ class Chess(CompiledGame, version=1):
     def set_up(s: Record, number: int) -> None:
         set_up_pieces(s, pieces_of_setup(number))
 
-    # s["board"][:] has the type of a copy of the board, so that each kernel is compiled once.
+    # Each kernel is compiled once for each type of its arguments, so they are alike everywhere: s["board"][:] has the
+    # type of a copy of the board, a number is an int64, and none is a constant.
 
     def legal(s: Record, mask: Record) -> None:
         king = find_king(s["board"][:])
@@ -199,7 +200,7 @@ class Chess(CompiledGame, version=1):
             if is_attacked(board, find_king(board)):
                 return 1 - s["to_play"]
             return DRAW
-        if s["clock"] >= MAX_CLOCK or is_dead(s["board"][:]) or occurrences(s, s["board"][:], int(s["run"])) >= 2:
+        if s["clock"] >= MAX_CLOCK or is_dead(s["board"][:]) or occurrences(s, s["board"][:], np.int64(s["run"])) >= 2:
             return DRAW
         return ONGOING
 
@@ -216,7 +217,7 @@ class Chess(CompiledGame, version=1):
                     planes[first + piece - 1, square // 8, square % 8] = 1
                 elif piece < 0:
                     planes[first + 5 - piece, square // 8, square % 8] = 1
-            planes[first + 12] = occurrences(s, board, number) > 0
+            fill(planes, first + 12, occurrences(s, board, number) > 0)
         first = 13 * HISTORY
         for side in range(2):
             for wing in range(2):
@@ -225,9 +226,9 @@ class Chess(CompiledGame, version=1):
         if s["en_passant"] >= 0:
             planes[first + 2, s["en_passant"] // 8, s["en_passant"] % 8] = 1
         for tens in range(1, 10):
-            planes[first + 2 + tens] = s["clock"] >= 10 * tens
+            fill(planes, first + 2 + tens, s["clock"] >= 10 * tens)
         for bit in range(4):
-            planes[first + 12 + bit] = s["clock"] % 10 >> bit & 1
+            fill(planes, first + 12 + bit, (s["clock"] % 10 >> bit) % 2 == 1)
 
     def action_name(self, action: int) -> str:
         """Return the name of an action for UCI programs; in Chess960 castling is named by the rook's square."""
@@ -688,10 +689,10 @@ def has_move(s: Record) -> bool:
     king = find_king(s["board"][:])
     suspects = suspect_pieces(s["board"][:], king)
     found = np.empty(MAX_FOUND, np.int64)
-    source = 0
-    while source < 64 and find_moves(s, source, king, suspects, found) == 0:
-        source += 1
-    return source < 64
+    for source in range(64):
+        if find_moves(s, source, king, suspects, found) > 0:
+            return True
+    return False
 
 
 @kernel
@@ -746,6 +747,14 @@ def is_same(board: Record, other: Record) -> bool:
     for square in range(64):
         same &= board[square] == other[square]
     return same
+
+
+@kernel
+def fill(planes: Record, number: int, is_set: bool) -> None:
+    """Set all squares of a plane."""
+    if is_set:
+        for square in range(64):
+            planes[number, square // 8, square % 8] = 1
 
 
 # --- what runs as plain Python: set-ups and texts ---
