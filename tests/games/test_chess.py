@@ -7,14 +7,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import numpy as np
 import pytest
 
+from benchmarks.perft import counter
 from plyzero.games.chess import Chess
 from plyzero.kits.engines.pgn_games import parse_spelling, pgn_games
 from plyzero.rules.catalog import load_game
-from plyzero.rules.game import Game, Outcome
+from plyzero.rules.game import Outcome
 from tests.helpers import toys
 from tests.helpers.toys import legal
 
@@ -27,41 +29,56 @@ def at(fen: str, moves: str = "", *, chess960: bool = False) -> Chess:
     return toys.after(Chess(chess960=chess960).from_text(fen), moves)
 
 
-def perft(position: Game, depth: int) -> int:
-    actions = position.legal_actions()
-    return len(actions) if depth == 1 else sum(perft(position.play_unchecked(each), depth - 1) for each in actions)
+def counted(fen: str, depth: int, *, chess960: bool = False) -> int:
+    """Return the number of sequences of so many moves; draws by material or repetition end them, but none occurs."""
+    return compiled_counter()(at(fen, chess960=chess960).state, depth, False)
+
+
+@cache
+def compiled_counter():
+    return counter(START)
 
 
 # --- known numbers of sequences of moves (public perft tables) ---
 
 PERFT = {
-    START.fen(): [20, 400, 8_902, 197_281],
-    KIWIPETE: [48, 2_039, 97_862, 4_085_603],
-    "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1": [14, 191, 2_812, 43_238],
-    "r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 0 1": [6, 264, 9_467, 422_333],
-    "rnbq1k1r/pp1Pbppp/2p5/8/2B5/8/PPP1NnPP/RNBQK2R w KQ - 1 8": [44, 1_486, 62_379, 2_103_487],
-    "r4rk1/1pp1qppp/p1np1n2/2b1p1B1/2B1P1b1/P1NP1N2/1PP1QPPP/R4RK1 w - - 0 10": [46, 2_079, 89_890, 3_894_594],
+    START.fen(): [20, 400, 8_902, 197_281, 4_865_609, 119_060_324],
+    KIWIPETE: [48, 2_039, 97_862, 4_085_603, 193_690_690],
+    "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1": [14, 191, 2_812, 43_238, 674_624, 11_030_083],
+    "r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 0 1": [6, 264, 9_467, 422_333, 15_833_292],
+    "rnbq1k1r/pp1Pbppp/2p5/8/2B5/8/PPP1NnPP/RNBQK2R w KQ - 1 8": [44, 1_486, 62_379, 2_103_487, 89_941_194],
+    "r4rk1/1pp1qppp/p1np1n2/2b1p1B1/2B1P1b1/P1NP1N2/1PP1QPPP/R4RK1 w - - 0 10": [
+        *(46, 2_079, 89_890, 3_894_594, 164_075_551)
+    ],
 }
 
+PERFT_OF_CHESS960 = {
+    "bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9": [21, 528, 12_189, 326_672, 8_146_062],
+    "2nnrbkr/p1qppppp/8/1ppb4/6PP/3PP3/PPP2P2/BQNNRBKR w HEhe - 1 9": [21, 807, 18_002, 667_366, 16_253_601],
+    "b1q1rrkb/pppppppp/3nn3/8/P7/1PPP4/4PPPP/BQNNRKRB w GE - 1 9": [20, 479, 10_471, 273_318, 6_417_013],
+}
 
-@pytest.mark.parametrize("fen", PERFT)
-def test_a_position_has_the_known_numbers_of_move_sequences(fen: str):
-    assert [perft(at(fen), depth) for depth in (1, 2, 3)] == PERFT[fen][:3]
-
-
-def test_the_initial_position_has_197281_sequences_of_four_moves():
-    assert perft(START, 4) == 197_281
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fen", [*PERFT][1:])
-def test_a_position_has_the_known_number_of_sequences_of_four_moves(fen: str):
-    assert perft(at(fen), 4) == PERFT[fen][3]
+MOST_COUNTED = 5_000_000
+"""Sequences of moves that are counted in a moment."""
 
 
-@pytest.mark.slow
-def test_the_initial_position_has_4865609_sequences_of_five_moves():
-    assert perft(START, 5) == 4_865_609
+def depths(known: dict[str, list[int]]) -> list:
+    """Return the positions with their depths and known numbers; those with more than MOST_COUNTED are slow."""
+    return [
+        pytest.param(fen, depth, number, marks=[pytest.mark.slow] if number > MOST_COUNTED else [])
+        for fen, numbers in known.items()
+        for depth, number in enumerate(numbers, 1)
+    ]
+
+
+@pytest.mark.parametrize(("fen", "depth", "number"), depths(PERFT))
+def test_a_position_has_the_known_number_of_move_sequences(fen: str, depth: int, number: int):
+    assert counted(fen, depth) == number
+
+
+@pytest.mark.parametrize(("fen", "depth", "number"), depths(PERFT_OF_CHESS960))
+def test_a_position_of_chess960_has_the_known_number_of_move_sequences(fen: str, depth: int, number: int):
+    assert counted(fen, depth, chess960=True) == number
 
 
 # --- python-chess ---
