@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.mistakes.chess_rules import chess_mistakes
 from benchmarks.mistakes.interface import interface_mistakes
 from benchmarks.mistakes.planted import Make
 from benchmarks.mistakes.source import source_mistakes
@@ -141,7 +142,8 @@ def planted(
     for name in games:
         make = maker(name)
         known = known_warnings(make)
-        mistakes = [*interface_mistakes(make), *(source_mistakes(make, MOST_OF_SOURCE) if ":" in name else ())]
+        in_source = source_mistakes(make, MOST_OF_SOURCE) if ":" in name else ()
+        mistakes = [*interface_mistakes(make), *in_source, *(chess_mistakes() if name == "chess" else ())]
         for mistake in mistakes:
             is_asked = not operators or any(part in mistake.operator for part in operators)
             if is_asked and (wanted is None or (name, mistake.operator, mistake.where) in wanted):

@@ -247,6 +247,15 @@ def test_many_games_are_those_of_python_chess():
         ("3k4/8/8/8/7q/8/6P1/4K2R w K - 0 1", "e1f1", "g2g4 h1g1 e1g1"),
         ("4k3/8/8/8/1b2r3/8/8/2N1K3 w - - 0 1", "e1f2", "c1e2"),  # after a double check only the king can move
         ("1n5k/P7/8/8/8/8/8/7K w - - 0 1", "a7a8q a7a8r a7a8b a7a8n a7b8q a7b8n", "a7a8 a7a8k"),
+        (
+            "4k3/8/8/8/8/n7/P3p2P/4K2N w - - 0 1",
+            "h2h3 h2h4",
+            "a2a3 a2a4 a2b3 h2g3",
+        ),  # nothing is jumped or captured ahead
+        ("4k3/8/8/8/n7/8/P7/4K3 w - - 0 1", "a2a3", "a2a4"),
+        ("4k3/8/8/8/8/P7/8/4K3 w - - 0 1", "a3a4", "a3a5"),
+        ("4k3/4r3/8/8/8/8/4K3/8 w - - 0 1", "e2d1 e2f3", "e2e1 e2e3"),  # it stays on the line of the rook
+        ("4k3/8/8/8/8/8/8/N3K2N w - - 0 1", "a1b3 a1c2 h1g3 h1f2", "a1h3 a1g2 a1h2 h1a3 h1b2 h1a4"),
     ],
 )
 def test_moves_are_legal_or_not(fen: str, has: str, has_not: str):
@@ -344,6 +353,7 @@ def test_the_shortest_game_is_won_by_black():
         ("k7/8/1K6/8/8/8/8/7R w - - 99 80", "h1h2", Outcome(None)),
         ("k7/8/1K6/8/8/8/8/7R w - - 99 80", "h1h8", Outcome(0)),  # mate goes before 50 moves
         ("k7/8/1K6/8/8/8/P7/7R w - - 99 80", "a2a3", None),
+        ("k7/8/1K6/8/8/8/7b/7R w - - 99 80", "h1h2", None),
     ],
 )
 def test_a_game_ends_or_goes_on(fen: str, move: str, outcome: Outcome | None):
