@@ -1,6 +1,6 @@
 """Usual mistakes of chess programs, planted into the source of the rules of chess.
 
-python -m benchmarks.mistakes --games chess --operators "a rule of chess"     what check finds without tests of chess
+python -m benchmarks.mistakes --games chess      which of them `plyzero check` finds
 
 tests/games/test_chess_mistakes.py names the test that finds each.
 """
