@@ -8,6 +8,8 @@ tests/games/test_chess_mistakes.py names the test that finds each.
 from __future__ import annotations
 
 import inspect
+import itertools
+import sys
 import types
 from collections.abc import Iterator
 from typing import cast
@@ -149,6 +151,9 @@ PLANTED: dict[str, tuple[Edit, ...]] = {
 """The name of each mistake, and what it changes in the source."""
 
 
+_numbers = itertools.count()
+
+
 def chess_mistakes() -> Iterator[Mistake]:
     """Yield the mistakes; each makes another game that is right in itself, or one whose parts contradict it."""
     for name in PLANTED:
@@ -169,7 +174,8 @@ def changed_module(*edits: Edit) -> types.ModuleType:
                 f"expected this part once in the source of chess, got it {source.count(part)} times: {part}"
             )
         source = source.replace(part, other)
-    module = types.ModuleType("chess_with_a_mistake")
+    module = types.ModuleType(f"chess_with_a_mistake_{next(_numbers)}")
+    sys.modules[module.__name__] = module  # where Numba looks for what it compiles
     exec(compile(source, inspect.getfile(chess), "exec"), vars(module))
     return module
 
