@@ -2,7 +2,7 @@
 
 python -m benchmarks.mistakes --games chess      which of them `plyzero check` finds
 
-tests/games/test_chess_mistakes.py names the test that finds each.
+tests/games/test_chess.py names the test that finds each.
 """
 
 from __future__ import annotations

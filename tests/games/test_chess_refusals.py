@@ -10,7 +10,6 @@ from plyzero.kits.web.server import make_app
 from plyzero.rules.catalog import load_game
 from tests.helpers.cli import plyzero
 from tests.helpers.web import get, serving
-from tests.kits.engines.test_uci import answers
 
 START = Chess()
 FEN = "expected FEN such as 4k3/8/8/8/8/8/4P3/4K3 w - - 0 1, with the letters PNBRQK and pnbrqk, got '{}'"
@@ -153,7 +152,8 @@ def test_a_wrong_position_in_a_file_is_refused_in_a_sentence(command: str, tmp_p
     ],
 )
 def test_a_controller_that_gives_a_wrong_position_gets_a_sentence_and_no_move(position: str, sentence: str):
-    said, *rest = answers("chess", f"position {position}", "go nodes 1", player="random")
+    commands = f"position {position}\ngo nodes 1\nquit\n"
+    said, *rest = plyzero("uci", "chess", "--player", "random", text=commands, code=0).stdout.splitlines()
     assert said.startswith(f"info string {sentence}")
     assert rest == ["info string there is no position to play", "bestmove 0000"]
 
