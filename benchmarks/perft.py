@@ -1,6 +1,7 @@
-"""Perft: the number of sequences of moves from the start of a compiled game, and how many its rules play a second.
+"""Perft: the number of sequences of moves from a position of a compiled game, and how many its rules play a second.
 
 python -m benchmarks.perft chess 5
+python -m benchmarks.perft "chess(chess960=True)" 5 --position "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1"
 """
 
 import argparse
@@ -21,15 +22,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("game")
     parser.add_argument("depth", type=int)
+    parser.add_argument("--position", metavar="TEXT", default="", help="count from this position, as the game reads it")
+    parser.add_argument("--counted", action="store_true", help="only count the last moves, do not also play them")
     given = parser.parse_args()
 
     start = without_setup(load_game(given.game).start)
     if not isinstance(start, CompiledGame) or start.num_chances:
         raise SystemExit(f"expected a compiled game without dice, got {given.game}")
+    if given.position:
+        start = start.from_text(given.position)
     began = time.process_time()
     count = counter(start)
     print(f"compiled in {time.process_time() - began:.1f} s")
-    for plays_last in (False, True):
+    for plays_last in (False,) if given.counted else (False, True):
         for depth in range(1, given.depth + 1):
             began = time.process_time()
             nodes = count(start.state, depth, plays_last)

@@ -53,6 +53,9 @@ HISTORY = 4
 MAX_CLOCK = 100
 """Number of plies without a capture or a move of a pawn after which the game is drawn."""
 
+MAX_PIECES, MAX_PAWNS = 16, 8
+"""Largest numbers of pieces and of pawns that a player may have in FEN."""
+
 SETUPS = 960
 """Number of orders of the pieces in Chess960."""
 
@@ -101,6 +104,9 @@ SAN = re.compile(
     r"|(?P<castling>[O0]-[O0](?:-[O0])?)[+#!?]*"
 )
 """Pattern of a move in the notation of people."""
+
+NULL_MOVES = ("--", "Z0", "0000", "@@@@")
+"""Names by which programs pass in their notes; no player may."""
 
 FEN = re.compile(
     r"(?P<board>[1-8PNBRQKpnbrqk/]{15,}) (?P<to_play>[wb]) (?P<rights>[KQA-Hkqa-h]+|-) (?P<en_passant>[a-h][36]|-)"
@@ -166,7 +172,8 @@ class Chess(CompiledGame, version=1):
     def set_up(s: Record, number: int) -> None:
         set_up_pieces(s, pieces_of_setup(number))
 
-    # s["board"][:] has the type of a copy of the board, so that each kernel is compiled once.
+    # Each kernel is compiled once for each type of its arguments, so they are alike everywhere: s["board"][:] has the
+    # type of a copy of the board, a number is an int64, and none is a constant.
 
     def legal(s: Record, mask: Record) -> None:
         king = find_king(s["board"][:])
@@ -203,7 +210,7 @@ class Chess(CompiledGame, version=1):
             if is_attacked(board, find_king(board)):
                 return 1 - s["to_play"]
             return DRAW
-        if s["clock"] >= MAX_CLOCK or is_dead(s["board"][:]) or occurrences(s, s["board"][:], int(s["run"])) >= 2:
+        if s["clock"] >= MAX_CLOCK or is_dead(s["board"][:]) or occurrences(s, s["board"][:], np.int64(s["run"])) >= 2:
             return DRAW
         return ONGOING
 
@@ -220,7 +227,7 @@ class Chess(CompiledGame, version=1):
                     planes[first + piece - 1, square // 8, square % 8] = 1
                 elif piece < 0:
                     planes[first + 5 - piece, square // 8, square % 8] = 1
-            planes[first + 12] = occurrences(s, board, number) > 0
+            fill(planes, first + 12, occurrences(s, board, number) > 0)
         first = 13 * HISTORY
         for side in range(2):
             for wing in range(2):
@@ -229,9 +236,9 @@ class Chess(CompiledGame, version=1):
         if s["en_passant"] >= 0:
             planes[first + 2, s["en_passant"] // 8, s["en_passant"] % 8] = 1
         for tens in range(1, 10):
-            planes[first + 2 + tens] = s["clock"] >= 10 * tens
+            fill(planes, first + 2 + tens, s["clock"] >= 10 * tens)
         for bit in range(4):
-            planes[first + 12 + bit] = s["clock"] % 10 >> bit & 1
+            fill(planes, first + 12 + bit, (s["clock"] % 10 >> bit) % 2 == 1)
 
     def action_name(self, action: int) -> str:
         """Return the name of an action for UCI programs; in Chess960 castling is named by the rook's square."""
@@ -282,6 +289,8 @@ class Chess(CompiledGame, version=1):
     def parse_action(self, text: str) -> int:
         """Return the legal action that `text` names: e2e4 as UCI programs write it, or Nf3 as people do."""
         word = text.strip()
+        if word in NULL_MOVES:
+            raise ValueError(f"expected a move, got {shown(word)}, by which a player passes: chess has no such move")
         legal = self.legal_actions()
         for action in legal:
             if self.action_name(action) == word:
@@ -368,7 +377,7 @@ class Chess(CompiledGame, version=1):
         if "/" in before:
             found = FEN.search(before)
             if not found:
-                expected = "expected FEN such as 4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"
+                expected = "expected FEN such as 4k3/8/8/8/8/8/4P3/4K3 w - - 0 1, with the letters PNBRQK and pnbrqk"
                 raise ValueError(f"{expected}, got {shown(before)}")
             position = self._from_fen(found)
         else:
@@ -385,8 +394,10 @@ class Chess(CompiledGame, version=1):
         record["board"] = board if to_play == 0 else turned_board(board)
         other = turned_board(record["board"])
         if plain(is_attacked)(other, other.tolist().index(KING)):
+            mover, other_player = ("White", "Black") if to_play == 0 else ("Black", "White")
             raise ValueError(
-                "expected a player who is not in check after their own move, got one whose king can be taken"
+                f"expected a king of {other_player} that is not attacked when {mover} is to move, got one in check: is "
+                f"{other_player} to move?"
             )
         record["rights"] = read_rights(found["rights"], board, self.chess960)[:: 1 - 2 * to_play]
         record["clock"] = min(int(found["clock"] or 0), MAX_CLOCK)
@@ -401,7 +412,9 @@ class Chess(CompiledGame, version=1):
         """Note the en passant square of FEN if a capture on it is legal. Raises ValueError if it cannot be one."""
         board, target = self.record["board"], NAMES[self.to_play].index(name)
         if target // 8 != 5 or (board[target - 8], board[target], board[target + 8]) != (-PAWN, EMPTY, EMPTY):
-            raise ValueError(f"expected an en passant square behind a pawn that has moved two squares, got {name}")
+            raise ValueError(
+                f"expected an en passant square behind a pawn that has moved two squares, or - for none, got {name}"
+            )
         self.record["en_passant"] = target
         ends = [action % 64 for action in self.legal_actions() if TARGETS[action // 64, action % 64] == target]
         if not any(board[source] == PAWN and source % 8 != target % 8 for source in ends):
@@ -713,10 +726,12 @@ def has_move(s: Record) -> bool:
     king = find_king(s["board"][:])
     suspects = suspect_pieces(s["board"][:], king)
     found = np.empty(MAX_FOUND, np.int64)
-    source = 0
-    while source < 64 and find_moves(s, source, king, suspects, found) == 0:
-        source += 1
-    return source < 64
+    count = 0
+    for source in range(64):
+        count = find_moves(s, source, king, suspects, found)
+        if count > 0:
+            break
+    return count > 0
 
 
 @kernel
@@ -771,6 +786,14 @@ def is_same(board: Record, other: Record) -> bool:
     for square in range(64):
         same &= board[square] == other[square]
     return same
+
+
+@kernel
+def fill(planes: Record, number: int, is_set: bool) -> None:
+    """Set all squares of a plane."""
+    if is_set:
+        for square in range(64):
+            planes[number, square // 8, square % 8] = 1
 
 
 # --- what runs as plain Python: set-ups and texts ---
@@ -837,9 +860,13 @@ def read_board(text: str) -> Record:
     ranks = [re.sub(r"\d", lambda empty: "." * int(empty[0]), rank) for rank in text.split("/")]
     if [len(rank) for rank in ranks] != [8] * 8:
         raise ValueError(f"expected FEN of 8 ranks with 8 squares, got {shown(text)}")
-    for king, player in (("K", "White"), ("k", "Black")):
-        if (count := text.count(king)) != 1:
-            raise ValueError(f"expected one king of {player}, got {count}")
+    for letters, player in ((LETTERS[1:], "White"), (LETTERS[1:].lower(), "Black")):
+        counts = [text.count(letter) for letter in letters]
+        if counts[KING - 1] != 1:
+            raise ValueError(f"expected one king of {player}, got {counts[KING - 1]}")
+        if sum(counts) > MAX_PIECES or counts[PAWN - 1] > MAX_PAWNS:
+            expected = f"expected at most {MAX_PIECES} pieces of {player}, {MAX_PAWNS} of them pawns"
+            raise ValueError(f"{expected}, got {sum(counts)} pieces, {counts[PAWN - 1]} of them pawns")
     if "p" in (ranks[0] + ranks[7]).lower():
         raise ValueError(f"expected no pawn on the first and the last rank, got {shown(text)}")
     pieces = [LETTERS.index(letter.upper()) * (-1 if letter.islower() else 1) for letter in "".join(ranks[::-1])]
@@ -865,7 +892,8 @@ def read_rights(text: str, board: Record, chess960: bool) -> Record:
         is_usual = king == 4 and named == (0, 7)[wing]
         if king < 0 or named not in rooks or not (chess960 or is_usual):
             raise ValueError(
-                f"expected rights to castle for a king and rooks on their first squares, got {shown(letter)}"
+                "expected rights to castle for a king and rooks on their first squares, or - for none, got "
+                f"{shown(letter)}"
             )
         rights[player, wing] = named
     return rights

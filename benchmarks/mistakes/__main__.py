@@ -2,6 +2,7 @@
 
 python -m benchmarks.mistakes --write build/mistakes.jsonl --jobs 2
 python -m benchmarks.mistakes --read build/mistakes.jsonl          the tables again
+python -m benchmarks.mistakes --games chess                        the usual mistakes of chess programs
 python -m benchmarks.mistakes --correct                            what check says of correct games, and its CPU seconds
 
 A mistake either makes the parts of a game contradict one another, which a law can find, or makes another game that is
@@ -23,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.mistakes.chess_rules import chess_mistakes
 from benchmarks.mistakes.interface import interface_mistakes
 from benchmarks.mistakes.planted import Make
 from benchmarks.mistakes.source import source_mistakes
@@ -141,7 +143,10 @@ def planted(
     for name in games:
         make = maker(name)
         known = known_warnings(make)
-        mistakes = [*interface_mistakes(make), *(source_mistakes(make, MOST_OF_SOURCE) if ":" in name else ())]
+        if name == "chess":
+            mistakes = [*chess_mistakes()]
+        else:
+            mistakes = [*interface_mistakes(make), *(source_mistakes(make, MOST_OF_SOURCE) if ":" in name else ())]
         for mistake in mistakes:
             is_asked = not operators or any(part in mistake.operator for part in operators)
             if is_asked and (wanted is None or (name, mistake.operator, mistake.where) in wanted):

@@ -50,10 +50,10 @@ def plyzero(
             ended_with = ended.code if isinstance(ended.code, int) else 0
     for number, handler in handlers.items():  # a role replaces them
         signal.signal(number, handler)
-    for name in set(sys.modules) - imported:
+    for name in set(sys.modules) - imported if cwd else ():
         module = sys.modules[name]
         places = [getattr(module, "__file__", None), *getattr(module, "__path__", [])]  # a folder has no file
-        if cwd and any(place and Path(place).is_relative_to(cwd) for place in places):
+        if any(place and Path(place).is_relative_to(cwd) for place in places):
             del sys.modules[name]
     for stream in streams:
         stream.seek(0)

@@ -194,3 +194,38 @@ def test_python_chess_plays_two_engines_to_the_end():
                 board.push(played.move)
                 assert position.fen().split()[:2] == board.fen().split()[:2]
             assert position.outcome().winner == (0 if board.turn == chess.BLACK else 1)
+
+
+CHESS_GAMES = {
+    "chess": (("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", 8), ("7k/8/5K2/8/8/8/8/6R1 w - - 0 1", 3)),
+    "chess(chess960=True)": (
+        ("bbqnnrkr/pppppppp/8/8/8/8/PPPPPPPP/BBQNNRKR w KQkq - 0 1", 8),
+        ("2rkr3/2p1p3/8/8/8/8/8/RK6 w Q - 0 1", 1),  # the castling mates
+    ),
+}
+"""The positions in which games of two engines begin, and their plies, the last of which mates in the second."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHESS_GAMES)
+def test_python_chess_plays_two_engines_of_chess(name: str):
+    chess = pytest.importorskip("chess", reason="pip install chess (GPL, a tool of this test alone)")
+    engines = pytest.importorskip("chess.engine")
+    game = load_game(name)
+    command = [sys.executable, "-m", "plyzero", "uci", name, "--player", "mcts:400"]
+    with (
+        engines.SimpleEngine.popen_uci(command, timeout=120) as one,
+        engines.SimpleEngine.popen_uci(command, timeout=120) as other,
+    ):
+        assert ("UCI_Chess960" in one.options) is ("960" in name)
+        for number, (fen, plies) in enumerate(CHESS_GAMES[name]):
+            board = chess.Board(fen, chess960="960" in name)
+            position = game.start.from_text(fen)
+            for ply in range(plies):
+                played = (one, other)[ply % 2].play(board, engines.Limit(nodes=400), game=number)
+                assert board.is_legal(played.move)
+                position = position.play(parse_uci(position, board.uci(played.move)))
+                board.push(played.move)
+                assert position.fen() == board.fen()
+        assert board.is_checkmate()
+        assert position.outcome().winner == (0 if board.outcome().winner == chess.WHITE else 1)
