@@ -8,6 +8,10 @@ has room. What is proven replaces what the search has found of the same moves.
 Whoever wins should hurry, and whoever loses should not. So where a win or a loss is proven, by alpha-beta or by the
 tree, alpha-beta goes on with a horizon of 1, 2, 3 ... plies, at which nothing is won (iterative deepening): the first
 one within which a move wins or loses is the distance to the end of the game.
+
+A search with a network may also miss a win of a few plies: among many moves it tries some, or has no visits left for
+the answers. So where nothing is proven, alpha-beta first looks for a win within 1, 3, 5 ... plies, for a small part of
+the time that the search took.
 """
 
 from __future__ import annotations
@@ -47,6 +51,10 @@ LUCKY_SHARE if some do. If it is not solved by then, the end is too far."""
 
 DISTANCE_NODES: Final = 200_000
 """Positions that may be made for distances, besides those for values."""
+
+SHORT_WIN_NODES: Final = 32
+"""Positions for each simulation of the search that may be made to find a win of a few plies. In chess, 800 simulations
+give enough for 98 % of the mates in 3, and this adds at most a tenth to their time with a network of 3 x 32."""
 
 NO_HORIZON: Final = -1
 
@@ -159,7 +167,9 @@ def enter(rules: Rules, path: Path, d: int, to_play: int, horizon: int) -> bool:
         if known["low"] == known["high"] or known["low"] >= frame["high"] or known["high"] <= frame["low"]:
             return True
     frame["best"] = PROVEN_LOSS - 1
-    frame["moves"] = order_moves(rules, path, d, to_play)
+    frame["moves"] = list_moves(rules, path, d)
+    if d + 1 != horizon:
+        order_moves(rules, path, d, to_play)
     return bool(frame["moves"] > 0)
 
 
@@ -187,23 +197,31 @@ def hash_of(state: NDArray[np.uint8]) -> int:
 
 
 @cached_njit
-def order_moves(rules: Rules, path: Path, d: int, to_play: int) -> int:
-    """Put the moves of position `d` into order, and return their number.
+def list_moves(rules: Rules, path: Path, d: int) -> int:
+    """Write the moves of position `d` in ascending order, and return their number."""
+    moves, mask = path.moves[d], path.mask
+    mask[:] = False
+    rule_calls.legal(rules, path.states[d], mask)
+    count = 0
+    for action in range(len(mask)):
+        if mask[action]:
+            moves[count] = action
+            count += 1
+    return count
+
+
+@cached_njit
+def order_moves(rules: Rules, path: Path, d: int, to_play: int) -> None:
+    """Put the moves of position `d` into order.
 
     Moves that win come first, then those that leave the fewest replies. Among equals, those that have cut off the most
     come first (history heuristic; Schaeffer, 1989).
     """
     moves, ranks, mask = path.moves[d], path.ranks, path.mask
     state, after = path.states[d], path.states[d + 1]
-    mask[:] = False
-    rule_calls.legal(rules, state, mask)
-    cuts, count = path.cuts[state[to_play]], 0
-    for action in range(len(mask)):
-        if mask[action]:
-            moves[count] = action
-            count += 1
+    cuts = path.cuts[state[to_play]]
     all_cuts = cuts.sum() + 1
-    for i in range(count):
+    for i in range(path.frames[d]["moves"]):
         action = moves[i]
         copy_to(after, state)
         rule_calls.play(rules, after, action)
@@ -219,7 +237,6 @@ def order_moves(rules: Rules, path: Path, d: int, to_play: int) -> int:
             ranks[j], moves[j] = ranks[j - 1], moves[j - 1]
             j -= 1
         ranks[j], moves[j] = rank, action
-    return count
 
 
 @cached_njit
@@ -277,10 +294,32 @@ def with_exact_end(position: Game, result: SearchResult, *, nodes: int, seconds:
     if not nodes or not result.simulations or result.proven == PROVEN_DRAW:
         return result
     end = _End(position, nodes + DISTANCE_NODES, seconds)
+    if result.proven == UNPROVEN and not result.settings.score_weight:
+        result = _with_short_win(end, result, min(nodes, SHORT_WIN_NODES * result.simulations, end.left))
     if result.proven == UNPROVEN:
         result = _with_values(end, result, min(nodes, end.left))
     if result.proven in (PROVEN_WIN, PROVEN_LOSS) and not result.settings.score_weight:
         result = _with_distances(end, result)
+    return result
+
+
+def _with_short_win(end: _End, result: SearchResult, nodes: int) -> SearchResult:
+    """Look for a win within 1, 3, 5 ... plies, as far as so many positions suffice."""
+    spared = end.left - nodes
+    end.winner = end.position.to_play
+    for horizon in range(1, MAX_PLIES, 2):
+        value = end.value(end.left - spared, horizon)
+        if value == UNPROVEN:
+            break
+        if value == PROVEN_WIN:
+            line = end.line(horizon)
+            i = result.actions.tolist().index(line[0])
+            q, plies, lines = result.q.copy(), result.plies.copy(), [*result.principal_variations]
+            q[i], plies[i] = PROVEN_WIN, horizon
+            if lines:
+                lines[i] = line
+            result = replace(result, q=q, plies=plies, principal_variations=tuple(lines))
+            return replace(result, proven=PROVEN_WIN, value=1.0, draw=0.0)
     return result
 
 
@@ -368,6 +407,11 @@ class _End:
         self._path.states[0] = self.position.state
         return near_ends(self._rules, self._path, ROOM_FOR_LUCK * nodes)
 
+    def value(self, most: int, horizon: int) -> int:
+        """Return the value of the position for its player to move, or UNPROVEN; `most`: positions to make."""
+        self._path.states[0] = self.position.state
+        return self._solve(most, horizon)
+
     def value_of(self, action: int, most: int, horizon: int = NO_HORIZON) -> int:
         """Return the value of an action for the player who makes it, or UNPROVEN; `most`: positions to make."""
         state = self._path.states[0]
@@ -379,7 +423,11 @@ class _End:
 
     def line_of(self, action: int, horizon: int = NO_HORIZON) -> tuple[int, ...]:
         """Return the best line from the action whose value was found last, itself first."""
-        line, value = [action], PROVEN_DRAW
+        return action, *self.line(horizon)
+
+    def line(self, horizon: int = NO_HORIZON) -> tuple[int, ...]:
+        """Return the best line from the position whose value was found last."""
+        line, value = list[int](), PROVEN_DRAW
         while self._path.frames[0]["plies"] and value != UNPROVEN:  # a line may end at a position in the table
             found = self._path.lines[0, : self._path.frames[0]["plies"]].tolist()
             for each in found:
