@@ -69,8 +69,8 @@ class SearchSettings(SettingsSection):
     1."""
 
     solver_nodes: int = Field(1_000_000, ge=0, le=1_000_000_000)
-    """Play and matches, not self-play and ratings: number of positions that alpha-beta from the root may visit, to play
-    the ends of compiled games without dice exactly; 0 = none."""
+    """Play and matches, not self-play and ratings: number of positions that alpha-beta from the root may visit, to find
+    wins of a few plies and play the ends of compiled games without dice exactly; 0 = none."""
 
     score_weight: float = Field(0.0, ge=0, le=1)
     """Games with points: w of the utility (value + w · 2/π · atan((score - s_0) / c)) / (1 + w) that is maximised;

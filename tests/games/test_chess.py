@@ -17,7 +17,7 @@ from benchmarks.perft import counter
 from plyzero.games.chess import Chess
 from plyzero.kits.engines.pgn_games import parse_spelling, pgn_games
 from plyzero.rules.catalog import load_game
-from plyzero.rules.game import Game, Outcome, board_of
+from plyzero.rules.game import Outcome, board_of
 from tests.helpers import toys
 from tests.helpers.toys import legal
 
