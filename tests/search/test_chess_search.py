@@ -13,7 +13,7 @@ from plyzero.rules.game import Outcome
 from plyzero.search.evaluators import Evaluate, Evaluation, EvaluationBatch
 from plyzero.search.slots import SearchSlots
 from plyzero.search.storage import keep_subtree
-from plyzero.search.tree import NO_NODE, PROVEN_DRAW, PROVEN_WIN, UNPROVEN
+from plyzero.search.tree import NO_NODE, PROVEN_DRAW, PROVEN_WIN
 from plyzero.settings import SearchSettings
 from tests.helpers import toys
 from tests.helpers.searches import both_kinds, nodes_of, searched
@@ -80,10 +80,10 @@ def test_a_queen_mates_the_bare_king_and_does_not_stalemate_it(exact: Exact, fen
     assert measure(exact, hashed(800), [Mate(position, MATES[fen])]) == ([True], [True], [True])
 
 
-def test_the_tree_alone_may_miss_a_mate_in_one_that_it_has_no_visit_for():
-    position = START.from_text("k7/8/K7/4Q3/8/8/8/8 w - - 0 1")
-    (tree_alone,) = hashed(2, solver_nodes=0).search([position])
-    assert tree_alone.proven == UNPROVEN
+def test_a_mate_in_one_that_the_tree_does_not_try_is_found():
+    position = START.from_text("r1bqkbnr/1pppp1p1/n7/p4Q1p/8/2P2PP1/PP1PP2P/RNB1KBNR w KQkq - 0 7")
+    (tree_alone,) = hashed(800, solver_nodes=0).search([position])
+    assert tree_alone.visits[tree_alone.actions == position.parse_action("f5g6")] == 0
     (found,) = hashed(2).search([position])
     assert (found.proven, found.value, found.draw, found.plies_to_end) == (PROVEN_WIN, 1, 0, 1)
     assert position.play(found.best_action()).outcome() == Outcome(0)
