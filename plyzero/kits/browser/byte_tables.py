@@ -1,0 +1,314 @@
+"""Texts of a game as functions of a few bytes of the state, so that a page can show them without Python.
+
+An item is one text: the name of an action, one part of the drawing of the board. For each item the bytes of the state
+that decide it are found from samples: the byte that best separates different texts is added until no two samples with
+equal bytes have different texts. A small tree over these bytes then leads to the text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_BYTES: Final = 8
+"""Largest number of bytes that decide an item."""
+
+MAX_TRIED: Final = 3
+"""Largest number of bytes of which every order is tried, for the smallest tree."""
+
+MAX_NEW: Final = 0.01
+"""Largest share of positions that may have values of these bytes which no sample had, as the samples estimate it."""
+
+Texts = Sequence[str | None]
+"""The text of each item in a position; None = unknown there."""
+
+States = NDArray[np.uint8]
+"""The states of samples, `[N, S]`."""
+
+Numbers = NDArray[np.int64]
+
+
+class Run(NamedTuple):
+    """Values of a byte, from `first` to `last`, that lead to one child: a Node, or the number of a text."""
+
+    first: int
+    last: int
+    child: Node | int
+
+
+class Node(NamedTuple):
+    """A question about one byte of the state: its place, and what follows from its values, which ascend."""
+
+    at: int
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The texts of several items.
+
+    texts: all different ones.
+    items: for each item a Node, the number of its text if it is always the same, or None if no sample has one.
+    """
+
+    texts: list[str]
+    items: list[Node | int | None]
+
+    def text(self, number: int, state: NDArray[np.uint8]) -> str | None:
+        """Return the text of an item in a state, `[S]`; None if no sample had these values."""
+        found = self.items[number]
+        while isinstance(found, Node):
+            value = state[found.at]
+            found = next((run.child for run in found.runs if run.first <= value <= run.last), None)
+        return None if found is None else self.texts[found]
+
+    def as_fields(self) -> dict[str, Any]:
+        """Return, as JSON, what docs/formats.md describes."""
+        numbers: dict[Node, int] = {}
+        nodes: list[list[int]] = []
+
+        def reference(found: Node | int) -> int:
+            """Return the number of a text, or -1 minus that of a node."""
+            if isinstance(found, int):
+                return found
+            if found not in numbers:
+                runs = [(run.first, run.last, reference(run.child)) for run in found.runs]
+                numbers[found] = len(nodes)
+                nodes.append([found.at, *(number for run in runs for number in run)])
+            return -1 - numbers[found]
+
+        items = [None if item is None else reference(item) for item in self.items]
+        return {"texts": self.texts, "nodes": nodes, "items": items}
+
+    @cached_property
+    def places(self) -> set[int]:
+        """The places of all bytes that are asked for."""
+        found: set[int] = set()
+        left = [item for item in self.items if isinstance(item, Node)]
+        while left:
+            node = left.pop()
+            found.add(node.at)
+            left += [run.child for run in node.runs if isinstance(run.child, Node)]
+        return found
+
+
+class UndecidedError(Exception):
+    """No few bytes of the state decide an item; `item` is its number."""
+
+    def __init__(self, item: int) -> None:
+        super().__init__(f"no few bytes of the state decide item {item}")
+        self.item = item
+
+
+class Samples:
+    """States with the texts of all items, from real positions and from states that were made of their bytes."""
+
+    def __init__(self, items: int) -> None:
+        self._items = items
+        self._states: list[NDArray[np.uint8]] = []
+        self._texts: list[Numbers] = []
+        self._is_real: list[bool] = []
+        self._numbers: dict[str, int] = {}
+
+    def add(self, state: NDArray[np.uint8], texts: Texts, *, is_real: bool) -> None:
+        """Add a sample. A made state may be ignored where nothing decides it that decides all real ones."""
+        numbers = np.full(self._items, -1)
+        for item, text in enumerate(texts):
+            if text is not None:
+                numbers[item] = self._numbers.setdefault(text, len(self._numbers))
+        self._states.append(state)
+        self._texts.append(numbers)
+        self._is_real.append(is_real)
+
+    def table(self) -> Table:
+        """Return the table of these samples. Raises UndecidedError if nothing decides an item."""
+        states, is_real, texts = np.array(self._states), np.array(self._is_real), np.array(self._texts)
+        finder = _Finder(states)
+        items: list[Node | int | None] = []
+        for number in range(self._items):
+            column = texts[:, number]
+            known = column >= 0
+            if not known.any():
+                items.append(None)
+                continue
+            try:
+                items.append(finder.item(column, np.flatnonzero(known), number))
+            except UndecidedError:
+                rows = np.flatnonzero(known & is_real)
+                items.append(finder.item(column, rows, number, is_complete=False))
+        return _with_used_texts(list(self._numbers), items)
+
+
+class _Finder:
+    """Finds the bytes that decide items, and the trees over them, from the same samples."""
+
+    def __init__(self, states: States) -> None:
+        self._states = states
+        columns = np.flatnonzero((states != states[0]).any(axis=0))
+        self._codes = {int(at): np.unique(states[:, at], return_inverse=True) for at in columns}
+        self._found: dict[bytes, Node | int] = {}  # by which rows have equal texts
+        self._usual: Counter[tuple[int, ...]] = Counter()
+
+    def item(self, column: Numbers, rows: Numbers, number: int, *, is_complete: bool = True) -> Node | int:
+        """Return the tree to the texts `column`, `[N]`, of these samples. Raises UndecidedError.
+
+        is_complete: whether the samples have all values that are possible.
+        """
+        different, first, texts = np.unique(column[rows], return_index=True, return_inverse=True)
+        order = np.argsort(first)  # texts are numbered in the order in which they come
+        texts = np.argsort(order)[texts]
+        pattern = hashlib.blake2b(rows.tobytes() + texts.tobytes()).digest()
+        if pattern not in self._found:
+            self._found[pattern] = self._tree(texts, rows, number, is_complete=is_complete)
+        return _renumbered(self._found[pattern], different[order].tolist())
+
+    def _tree(self, texts: Numbers, rows: Numbers, number: int, *, is_complete: bool) -> Node | int:
+        at = self._decide(texts, rows, number)
+        keys = self._states[rows][:, list(at)]
+        different, counts = np.unique(np.column_stack([keys, texts]), axis=0, return_counts=True)
+        if not is_complete and (counts == 1).sum() > MAX_NEW * len(rows):  # as Good and Turing estimate
+            raise UndecidedError(number)
+        return _smallest_tree(different[:, :-1], different[:, -1], at)
+
+    def _decide(self, texts: Numbers, rows: Numbers, number: int) -> tuple[int, ...]:
+        """Return the places of bytes that decide these texts, () if there is one text."""
+        count = int(texts.max()) + 1
+        if count == 1:
+            return ()
+        for usual, _ in self._usual.most_common(8):
+            if not self._conflicts(usual, rows, texts):
+                return self._without_needless(usual, rows, texts)
+        at: tuple[int, ...] = ()
+        while len(at) < MAX_BYTES:
+            groups = self._groups(at, rows)
+            others = (each for each in self._codes if each not in at)
+            best = max(others, key=lambda each: self._purity(each, groups, texts, rows), default=None)
+            if best is None:
+                break
+            at = (*at, best)
+            if not self._conflicts(at, rows, texts):
+                at = self._without_needless(at, rows, texts)
+                self._usual[at] += 1
+                return at
+        raise UndecidedError(number)
+
+    def _without_needless(self, at: tuple[int, ...], rows: Numbers, texts: Numbers) -> tuple[int, ...]:
+        for each in at:
+            fewer = tuple(other for other in at if other != each)
+            if not self._conflicts(fewer, rows, texts):
+                return self._without_needless(fewer, rows, texts)
+        return tuple(sorted(at))
+
+    def _groups(self, at: tuple[int, ...], rows: Numbers) -> Numbers:
+        """Return the number of the group of each row; rows of a group have equal bytes at these places."""
+        groups = np.zeros(len(rows), np.int64)
+        for each in at:
+            values, codes = self._codes[each]
+            groups = np.unique(groups * len(values) + codes[rows], return_inverse=True)[1]
+        return groups
+
+    def _conflicts(self, at: tuple[int, ...], rows: Numbers, texts: Numbers) -> bool:
+        """Return whether rows with equal bytes at these places have different texts."""
+        groups = self._groups(at, rows)
+        return len(np.unique(groups * (texts.max() + 1) + texts)) > groups.max() + 1
+
+    def _purity(self, at: int, groups: Numbers, texts: Numbers, rows: Numbers) -> float:
+        """Return how well a further byte separates the texts of each group: the Gini purity, larger is better."""
+        values, codes = self._codes[at]
+        count = texts.max() + 1
+        finer = (groups * len(values) + codes[rows]) * count + texts
+        cells, sizes = np.unique(finer, return_counts=True)
+        group_of_cell = np.unique(cells // count, return_inverse=True)[1]
+        totals = np.bincount(group_of_cell, weights=sizes)
+        return float((sizes**2 / totals[group_of_cell]).sum())
+
+
+def _smallest_tree(keys: NDArray[Any], texts: NDArray[Any], at: tuple[int, ...]) -> Node | int:
+    """Return a tree with few leaves.
+
+    keys:  the different values of the bytes `at`, `[n, len(at)]`, which decide the `texts`, `[n]`.
+    """
+    if (texts == texts[0]).all():
+        return int(texts[0])
+    if len(at) == 1:
+        return _node(keys, texts, at, 0)
+    tried = range(len(at)) if len(at) <= MAX_TRIED else [_separating(keys, texts)]
+    return min((_node(keys, texts, at, each) for each in tried), key=_leaves)
+
+
+def _node(keys: NDArray[Any], texts: NDArray[Any], at: tuple[int, ...], asked: int) -> Node:
+    """Return a tree that asks for one byte first."""
+    runs: list[Run] = []
+    others = [each for each in range(len(at)) if each != asked]
+    for value in np.unique(keys[:, asked]).tolist():
+        rows = keys[:, asked] == value
+        child = _smallest_tree(keys[rows][:, others], texts[rows], tuple(at[each] for each in others))
+        if runs and runs[-1].child == child:
+            runs[-1] = runs[-1]._replace(last=value)
+        else:
+            runs.append(Run(value, value, child))
+    return Node(at[asked], tuple(runs))
+
+
+def _separating(keys: NDArray[Any], texts: NDArray[Any]) -> int:
+    """Return which of the bytes best separates different texts."""
+
+    def pairs(each: int) -> int:
+        return len(np.unique(np.column_stack([keys[:, each], texts]), axis=0)) - len(np.unique(keys[:, each]))
+
+    return min((each for each in range(keys.shape[1]) if len(np.unique(keys[:, each])) > 1), key=pairs)
+
+
+def _leaves(tree: Node | int) -> int:
+    return 1 if isinstance(tree, int) else sum(_leaves(run.child) for run in tree.runs)
+
+
+def _renumbered(tree: Node | int, numbers: Sequence[int]) -> Node | int:
+    if isinstance(tree, int):
+        return numbers[tree]
+    return Node(tree.at, tuple(run._replace(child=_renumbered(run.child, numbers)) for run in tree.runs))
+
+
+def _texts_of(tree: Node | int | None) -> set[int]:
+    if isinstance(tree, Node):
+        return set().union(*(_texts_of(run.child) for run in tree.runs))
+    return set() if tree is None else {tree}
+
+
+def _with_used_texts(texts: list[str], items: list[Node | int | None]) -> Table:
+    used = sorted(set().union(*map(_texts_of, items)))
+    new = [-1] * len(texts)
+    for place, number in enumerate(used):
+        new[number] = place
+    kept = [None if item is None else _renumbered(item, new) for item in items]
+    return Table([texts[number] for number in used], kept)
+
+
+def made_states(real: States, lanes: Sequence[int], count: int, rng: np.random.Generator) -> States:
+    """Return `count` states, `[count, S]`, of real ones in which about half of the bytes have other values.
+
+    lanes: for each byte the number of its lane: bytes of a lane, such as the squares of a board, share their values.
+    """
+    values = {lane: np.unique(real[:, np.equal(lanes, lane)]) for lane in set(lanes)}
+    made = real[rng.integers(len(real), size=count)]
+    for at, lane in enumerate(lanes):
+        chosen = values[lane][rng.integers(len(values[lane]), size=count)]
+        made[:, at] = np.where(rng.random(count) < 0.5, chosen, made[:, at])
+    return made
+
+
+def lanes_of(record: np.dtype[np.void]) -> list[int]:
+    """Return the lane of each byte of a state, as `made_states` uses it: its field, and its place in a number."""
+    lanes = [-1 - at for at in range(record.itemsize)]
+    for number, name in enumerate(record.names or ()):
+        field, offset = (record.fields or {})[name][:2]
+        for at in range(field.itemsize):
+            lanes[offset + at] = 16 * number + at % field.base.itemsize
+    return lanes

@@ -1,0 +1,268 @@
+"""What a page shows of a game: names of moves, the cells that are clicked for them, the board and the scoreboard."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plyzero.errors import UserError, shown
+from plyzero.kits.browser.byte_tables import MAX_BYTES, Samples, Table, Texts, UndecidedError, lanes_of, made_states
+from plyzero.rules.board import Board
+from plyzero.rules.board_svg import svg_parts
+from plyzero.rules.catalog import GameSpec
+from plyzero.rules.chance import chances_of, is_chance, possible_rolls
+from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import Game, board_of
+from plyzero.rules.random_game import PlayedGame, play_on, random_move
+from plyzero.rules.user_errors import with_location
+
+REAL: Final = 2000
+"""Number of positions of random games from which tables are made at first."""
+
+MADE: Final = 1000
+"""Number of states made of their bytes."""
+
+MAX_NAMES: Final = 2_000_000
+"""Largest number of names that are asked for in made states."""
+
+OF_A_GAME: Final = 50
+"""Number of positions of one game that are taken, about."""
+
+FURTHER: Final = 3000
+"""Number of positions on which tables are tried; those that they do not know are added."""
+
+ROUNDS: Final = 4
+"""Largest number of times that tables are made anew."""
+
+Report = Callable[[str], None]
+
+TextsOf = Callable[[CompiledGame], Texts]
+"""Returns the texts of all items in a position."""
+
+
+@dataclass(frozen=True)
+class GameTexts:
+    """The texts of a game, as tables.
+
+    names:      of actions; `rolls` of rolls.
+    paths:      for each text of `names` the names of the cells that are clicked, in small letters, () without a cell.
+    board:      the parts of its drawing.
+    scoreboard: what players 0 and 1 have; None if there is none, or if it is left out.
+    notes:      what a page leaves out, as sentences.
+    """
+
+    names: Table
+    rolls: Table
+    paths: list[tuple[str, ...]]
+    board: Table
+    scoreboard: Table | None
+    notes: list[str]
+
+
+def find_texts(game: GameSpec, report: Report = lambda text: None) -> GameTexts:
+    """Return the texts of a game. Raises UserError if names or the board do not follow from a few bytes of the state.
+
+    The positions are always the same ones.
+    """
+    start = game.start
+    assert isinstance(start, CompiledGame)
+    notes: list[str] = []
+    finder = _TextFinder(game, start, report)
+    names = finder.table(names_of, start.num_actions, "the names of moves", made=_every_name)
+    rolls = finder.table(rolls_of, start.num_chances, "the names of rolls", made=_every_roll)
+    first = board_parts(start)
+    if not first:
+        raise UserError(f"{game.name} cannot be shared: a page shows its board, and it has none; write render()")
+    board = finder.table(board_parts, len(first), "the board", describe=finder.describe_part)
+    shown_board = board_of(start)
+    assert shown_board
+    scoreboard = None
+    if type(start).scoreboard is not Game.scoreboard:
+        try:
+            scoreboard = finder.table(scoreboard_of, 2, "the scoreboard")
+        except UserError:
+            notes.append("The scoreboard is left out: it does not follow from a few bytes of the state.")
+    if finder.has_marks():
+        notes.append("Marks on the board, such as that of a king in check, are left out.")
+    if type(start).san is not Game.san:
+        notes.append("Moves have their plain names, not those that people write.")
+    paths = [shown_board.path(text) for text in names.texts]
+    return GameTexts(names, rolls, paths, board, scoreboard, notes)
+
+
+def names_of(position: CompiledGame) -> Texts:
+    """Return the name of each action that is legal."""
+    found: list[str | None] = [None] * position.num_actions
+    for action in position.legal_actions():
+        found[action] = position.action_name(action)
+    return found
+
+
+def rolls_of(position: CompiledGame) -> Texts:
+    """Return the name of each roll that is possible."""
+    found: list[str | None] = [None] * position.num_chances
+    if position.num_chances and is_chance(position):
+        for roll in possible_rolls(position):
+            found[roll] = position.roll_name(roll)
+    return found
+
+
+def board_parts(position: CompiledGame) -> Texts:
+    """Return the parts of the drawing of the board, without marks; () if there is no board."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a board that cannot be drawn
+        board = board_of(position)
+    return svg_parts(without_marks(board), style=False) if board else ()
+
+
+def without_marks(board: Board) -> Board:
+    """Return a board without the marks on its cells."""
+    return replace(board, marks=()) if board.marks else board
+
+
+def scoreboard_of(position: CompiledGame) -> Texts:
+    """Return what players 0 and 1 have."""
+    first, second = position.scoreboard()
+    return str(first), str(second)
+
+
+def _every_name(position: CompiledGame) -> Texts:
+    found: list[str | None] = [None] * position.num_actions
+    for action in range(position.num_actions):
+        with suppress(Exception):  # a game need not name actions that are illegal
+            found[action] = position.action_name(action)
+    return found
+
+
+def _every_roll(position: CompiledGame) -> Texts:
+    return [position.roll_name(roll) for roll in range(position.num_chances)]
+
+
+def varied_games(start: Game, seed: int) -> Iterator[PlayedGame]:
+    """Yield random games without end, always the same ones. In every other one some actions are preferred at random.
+
+    So positions come up that uniformly random moves seldom lead to.
+    """
+    number = 0
+    while True:
+        rng = np.random.default_rng((seed, number))
+        preferences = rng.exponential(size=start.num_actions) ** 3 if number % 2 else None
+        yield _varied_game(start, rng, preferences)
+        number += 1
+
+
+def _varied_game(start: Game, rng: np.random.Generator, preferences: NDArray[np.float64] | None) -> PlayedGame:
+    def choose(positions: Sequence[Game]) -> int:
+        position = positions[-1]
+        if preferences is None or position.awaits_setup or len(chances_of(position)):
+            return random_move(position, rng)
+        legal = np.asarray(position.legal_actions())
+        shares = np.cumsum(preferences[legal])
+        return int(legal[min(np.searchsorted(shares, rng.random() * shares[-1]), len(legal) - 1)])
+
+    game = PlayedGame([], [start])
+    play_on(game, choose)
+    return game
+
+
+class _TextFinder:
+    """Makes tables from positions of random games, tries them on others, and adds those that they do not know."""
+
+    def __init__(self, game: GameSpec, start: CompiledGame, report: Report) -> None:
+        self._game, self._start, self._report = game, start, report
+        self._rng = np.random.default_rng(0)
+        self._games = varied_games(start, seed=1)
+        report("positions of random games")
+        self._positions = self._further(REAL)
+        states = np.array([each.state for each in self._positions])
+        self._made = [start.with_state(state) for state in made_states(states, lanes_of(start.State), MADE, self._rng)]
+
+    def table(
+        self,
+        texts_of: TextsOf,
+        items: int,
+        what: str,
+        *,
+        made: TextsOf | None = None,
+        describe: Callable[[int], str] = str,
+    ) -> Table:
+        """Return the table of `items` texts.
+
+        what:     the texts, in messages.
+        made:     returns the texts in made states, if others are known there.
+        describe: names an item in messages.
+        Raises UserError if nothing decides an item.
+        """
+        samples = Samples(items)
+        if not items:
+            samples.add(self._start.state, (), is_real=True)
+            return samples.table()
+        self._report(f"{what} in {len(self._positions)} positions")
+        for position in self._positions:
+            samples.add(position.state, self._texts(texts_of, position, items, what), is_real=True)
+        for position in self._made[: max(1, MAX_NAMES // items)]:
+            with suppress(Exception):  # rules need not know states that no game reaches
+                texts = (made or texts_of)(position)
+                if len(texts) == items:
+                    samples.add(position.state, texts, is_real=False)
+        try:
+            for number in range(ROUNDS):
+                self._report(f"which bytes of the state decide {what}")
+                table = samples.table()
+                unknown = 0
+                for position in self._further(FURTHER):
+                    texts = self._texts(texts_of, position, items, what)
+                    if any(text is not None and table.text(i, position.state) != text for i, text in enumerate(texts)):
+                        samples.add(position.state, texts, is_real=True)
+                        unknown += 1
+                if not unknown:
+                    break
+                self._report(f"{what} in {unknown} positions more, round {number + 2}")
+            return samples.table() if unknown else table
+        except UndecidedError as error:
+            raise UserError(
+                f"{self._game.name} cannot be shared: a page knows {what} from a few bytes of the state, and no "
+                f"{MAX_BYTES} of them decide {describe(error.item)}"
+            ) from error
+
+    def describe_part(self, number: int) -> str:
+        """Return a part of the drawing in words."""
+        board = board_of(self._start)
+        assert board
+        if 0 < number <= len(board.cells):
+            return f"the cell {number}"
+        label = number - len(board.cells) - 1
+        return f"the label {board.labels[label].text!r}" if 0 <= label < len(board.labels) else "its frame"
+
+    def has_marks(self) -> bool:
+        """Return whether cells are marked in one of the positions."""
+        boards = map(board_of, self._positions)
+        return any(board is not None and board.marks for board in boards)
+
+    def _further(self, count: int) -> list[CompiledGame]:
+        """Return so many positions, or a few more, of random games."""
+        found: list[Any] = []
+        while len(found) < count:
+            positions = next(self._games).positions
+            share = min(1.0, OF_A_GAME / len(positions))
+            found += [each for each in positions if not each.awaits_setup and self._rng.random() < share]
+        return found
+
+    def _texts(self, texts_of: TextsOf, position: CompiledGame, items: int, what: str) -> Texts:
+        """Return the texts in a real position. Raises UserError if they cannot be had."""
+        try:
+            texts = texts_of(position)
+        except Exception as error:
+            raise UserError(f"{self._game.name} cannot be shared: {what}: {with_location(error)}") from error
+        if len(texts) != items:
+            raise UserError(
+                f"{self._game.name} cannot be shared: {what} of every position must have equally many parts, expected "
+                f"{items}, got {len(texts)} in {shown(str(position))}"
+            )
+        return texts
