@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,8 +23,14 @@ MAX_BYTES: Final = 8
 MAX_TRIED: Final = 3
 """Largest number of bytes of which every order is tried, for the smallest tree."""
 
+MAX_FREE: Final = 3
+"""More bytes than these, such as several dice, are seldom free of each other: real positions have few of all values."""
+
 MAX_NEW: Final = 0.01
 """Largest share of positions that may have values of these bytes which no sample had, as the samples estimate it."""
+
+FEW: Final = 4
+"""Bytes that decided other items are taken again only if so many samples have the same values of them, on average."""
 
 Texts = Sequence[str | None]
 """The text of each item in a position; None = unknown there."""
@@ -87,17 +93,6 @@ class Table:
         items = [None if item is None else reference(item) for item in self.items]
         return {"texts": self.texts, "nodes": nodes, "items": items}
 
-    @cached_property
-    def places(self) -> set[int]:
-        """The places of all bytes that are asked for."""
-        found: set[int] = set()
-        left = [item for item in self.items if isinstance(item, Node)]
-        while left:
-            node = left.pop()
-            found.add(node.at)
-            left += [run.child for run in node.runs if isinstance(run.child, Node)]
-        return found
-
 
 class UndecidedError(Exception):
     """No few bytes of the state decide an item; `item` is its number."""
@@ -138,11 +133,16 @@ class Samples:
             if not known.any():
                 items.append(None)
                 continue
+            made, real = np.flatnonzero(known), np.flatnonzero(known & is_real)
             try:
-                items.append(finder.item(column, np.flatnonzero(known), number))
+                items.append(finder.item(column, made, number))
+                is_free = len(places_of(items[-1])) <= MAX_FREE
             except UndecidedError:
-                rows = np.flatnonzero(known & is_real)
-                items.append(finder.item(column, rows, number, is_complete=False))
+                items.append(finder.item(column, real, number, is_complete=False))
+                continue
+            if not is_free and len(real):
+                with suppress(UndecidedError):  # the real positions are too few
+                    items[-1] = finder.item(column, real, number, is_complete=False)
         return _with_used_texts(list(self._numbers), items)
 
 
@@ -183,13 +183,15 @@ class _Finder:
         if count == 1:
             return ()
         for usual, _ in self._usual.most_common(8):
-            if not self._conflicts(usual, rows, texts):
+            is_general = self._groups(usual, rows).max() < len(rows) / FEW
+            if is_general and not self._conflicts(usual, rows, texts):
                 return self._without_needless(usual, rows, texts)
         at: tuple[int, ...] = ()
         while len(at) < MAX_BYTES:
             groups = self._groups(at, rows)
+            impurity = _impurity(groups, texts)
             others = (each for each in self._codes if each not in at)
-            best = max(others, key=lambda each: self._purity(each, groups, texts, rows), default=None)
+            best = max(others, key=lambda each: self._gain(each, groups, texts, rows, impurity), default=None)
             if best is None:
                 break
             at = (*at, best)
@@ -219,15 +221,28 @@ class _Finder:
         groups = self._groups(at, rows)
         return len(np.unique(groups * (texts.max() + 1) + texts)) > groups.max() + 1
 
-    def _purity(self, at: int, groups: Numbers, texts: Numbers, rows: Numbers) -> float:
-        """Return how well a further byte separates the texts of each group: the Gini purity, larger is better."""
+    def _gain(self, at: int, groups: Numbers, texts: Numbers, rows: Numbers, impurity: NDArray[np.float64]) -> float:
+        """Return how much better a further byte separates the texts of each group than chance would.
+
+        It is the Gini purity, less what a random byte with as many values would add to it, and a constant more.
+        """
         values, codes = self._codes[at]
-        count = texts.max() + 1
-        finer = (groups * len(values) + codes[rows]) * count + texts
-        cells, sizes = np.unique(finer, return_counts=True)
-        group_of_cell = np.unique(cells // count, return_inverse=True)[1]
-        totals = np.bincount(group_of_cell, weights=sizes)
-        return float((sizes**2 / totals[group_of_cell]).sum())
+        parts = groups * len(values) + codes[rows]
+        group_of_part = groups[np.unique(parts, return_index=True)[1]]
+        return float(_shares(parts, texts).sum() - impurity[group_of_part].sum())
+
+
+def _shares(groups: Numbers, texts: Numbers) -> NDArray[np.float64]:
+    """Return for each row the share of its text in its group."""
+    _, cell, cell_sizes = np.unique(groups * (texts.max() + 1) + texts, return_inverse=True, return_counts=True)
+    _, group, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    shares: NDArray[np.float64] = cell_sizes[cell] / sizes[group]
+    return shares
+
+
+def _impurity(groups: Numbers, texts: Numbers) -> NDArray[np.float64]:
+    """Return the Gini impurity of each group: 0 if it has one text. A random division adds it to the purity."""
+    return 1 - np.bincount(groups, weights=_shares(groups, texts)) / np.bincount(groups)
 
 
 def _smallest_tree(keys: NDArray[Any], texts: NDArray[Any], at: tuple[int, ...]) -> Node | int:
@@ -264,6 +279,13 @@ def _separating(keys: NDArray[Any], texts: NDArray[Any]) -> int:
         return len(np.unique(np.column_stack([keys[:, each], texts]), axis=0)) - len(np.unique(keys[:, each]))
 
     return min((each for each in range(keys.shape[1]) if len(np.unique(keys[:, each])) > 1), key=pairs)
+
+
+def places_of(tree: Node | int | None) -> set[int]:
+    """Return the places of the bytes that a tree asks for."""
+    if not isinstance(tree, Node):
+        return set()
+    return {tree.at}.union(*(places_of(run.child) for run in tree.runs))
 
 
 def _leaves(tree: Node | int) -> int:

@@ -1,4 +1,4 @@
-"""The proof that a page plays as Python does: rules in WebAssembly and tables of texts, compared on random positions."""
+"""The proof that a page plays as Python does: its rules and its texts are compared on random positions."""
 
 from __future__ import annotations
 
@@ -121,9 +121,7 @@ def _equal(found: NDArray[Any], expected: NDArray[Any]) -> bool:
     return found.tobytes() == expected.tobytes()
 
 
-def _differing_state(
-    position: CompiledGame, found: NDArray[np.uint8], after: Any, move: int
-) -> Iterator[str]:
+def _differing_state(position: CompiledGame, found: NDArray[np.uint8], after: Any, move: int) -> Iterator[str]:
     expected = after.state
     for at in np.flatnonzero(found != expected).tolist():
         field = _field_at(position.State, at)
@@ -151,9 +149,7 @@ def _differing_texts(position: CompiledGame, texts: GameTexts) -> Iterator[str]:
         yield from _differing_paths(board, texts, [name for name in names if name is not None])
 
 
-def _differing_table(
-    position: CompiledGame, table: Table, expected: Sequence[str | None], what: str
-) -> Iterator[str]:
+def _differing_table(position: CompiledGame, table: Table, expected: Sequence[str | None], what: str) -> Iterator[str]:
     if len(expected) != len(table.items):
         yield f"there are {len(expected)} times {what}, and the page knows {len(table.items)}"
         return
