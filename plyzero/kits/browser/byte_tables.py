@@ -8,10 +8,12 @@ equal bytes have different texts. A small tree over these bytes then leads to th
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -26,8 +28,14 @@ MAX_TRIED: Final = 3
 MAX_FREE: Final = 3
 """More bytes than these, such as several dice, are seldom free of each other: real positions have few of all values."""
 
+MAX_COMBINATIONS: Final = 30_000
+"""Largest number of combinations of the values of deciding bytes that are all tried."""
+
 MAX_NEW: Final = 0.01
 """Largest share of positions that may have values of these bytes which no sample had, as the samples estimate it."""
+
+ENOUGH: Final = 4000
+"""Number of samples in which deciding bytes are looked for at first."""
 
 FEW: Final = 4
 """Bytes that decided other items are taken again only if so many samples have the same values of them, on average."""
@@ -108,13 +116,13 @@ class Samples:
     def __init__(self, items: int) -> None:
         self._items = items
         self._states: list[NDArray[np.uint8]] = []
-        self._texts: list[Numbers] = []
+        self._texts: list[NDArray[np.int32]] = []
         self._is_real: list[bool] = []
         self._numbers: dict[str, int] = {}
 
     def add(self, state: NDArray[np.uint8], texts: Texts, *, is_real: bool) -> None:
         """Add a sample. A made state may be ignored where nothing decides it that decides all real ones."""
-        numbers = np.full(self._items, -1)
+        numbers = np.full(self._items, -1, np.int32)
         for item, text in enumerate(texts):
             if text is not None:
                 numbers[item] = self._numbers.setdefault(text, len(self._numbers))
@@ -122,13 +130,18 @@ class Samples:
         self._texts.append(numbers)
         self._is_real.append(is_real)
 
+    @property
+    def states(self) -> States:
+        """The states of all samples, `[N, S]`."""
+        return np.array(self._states)
+
     def table(self) -> Table:
         """Return the table of these samples. Raises UndecidedError if nothing decides an item."""
-        states, is_real, texts = np.array(self._states), np.array(self._is_real), np.array(self._texts)
+        states, is_real, texts = self.states, np.array(self._is_real), np.array(self._texts)
         finder = _Finder(states)
         items: list[Node | int | None] = []
         for number in range(self._items):
-            column = texts[:, number]
+            column = texts[:, number].astype(np.int64)
             known = column >= 0
             if not known.any():
                 items.append(None)
@@ -170,7 +183,10 @@ class _Finder:
         return _renumbered(self._found[pattern], different[order].tolist())
 
     def _tree(self, texts: Numbers, rows: Numbers, number: int, *, is_complete: bool) -> Node | int:
-        at = self._decide(texts, rows, number)
+        step = max(1, len(rows) // ENOUGH)
+        at = self._decide(texts[::step], rows[::step], number)
+        if step > 1 and self._conflicts(at, rows, texts):
+            at = self._decide(texts, rows, number)
         keys = self._states[rows][:, list(at)]
         different, counts = np.unique(np.column_stack([keys, texts]), axis=0, return_counts=True)
         if not is_complete and (counts == 1).sum() > MAX_NEW * len(rows):  # as Good and Turing estimate
@@ -179,8 +195,7 @@ class _Finder:
 
     def _decide(self, texts: Numbers, rows: Numbers, number: int) -> tuple[int, ...]:
         """Return the places of bytes that decide these texts, () if there is one text."""
-        count = int(texts.max()) + 1
-        if count == 1:
+        if (texts == texts[0]).all():
             return ()
         for usual, _ in self._usual.most_common(8):
             is_general = self._groups(usual, rows).max() < len(rows) / FEW
@@ -313,24 +328,58 @@ def _with_used_texts(texts: list[str], items: list[Node | int | None]) -> Table:
     return Table([texts[number] for number in used], kept)
 
 
-def made_states(real: States, lanes: Sequence[int], count: int, rng: np.random.Generator) -> States:
-    """Return `count` states, `[count, S]`, of real ones in which about half of the bytes have other values.
+def values_of_bytes(real: States, record: np.dtype[np.void]) -> list[NDArray[np.uint8]]:
+    """Return for each byte of a state the values that it may have, as real states show.
 
-    lanes: for each byte the number of its lane: bytes of a lane, such as the squares of a board, share their values.
+    Bytes at the same place of numbers of one field, such as the squares of a board, share them. A field of single bytes
+    has all values from the smallest to the largest.
     """
-    values = {lane: np.unique(real[:, np.equal(lanes, lane)]) for lane in set(lanes)}
+    found = [np.unique(real[:, at]) for at in range(record.itemsize)]
+    for field, offset, *_ in (record.fields or {}).values():
+        size = field.base.itemsize
+        for first in range(offset, offset + size):
+            places = list(range(first, offset + field.itemsize, size))
+            seen = np.unique(real[:, places])
+            if size == 1:
+                numbers = seen.view(np.int8).astype(int) if field.base.kind == "i" else seen.astype(int)
+                seen = np.arange(numbers.min(), numbers.max() + 1).astype(np.uint8)
+            for at in places:
+                found[at] = seen
+    return found
+
+
+def made_states(real: States, values: Sequence[NDArray[np.uint8]], count: int, rng: np.random.Generator) -> States:
+    """Return `count` states, `[count, S]`, of real ones in which about half of the bytes have other values."""
     made = real[rng.integers(len(real), size=count)]
-    for at, lane in enumerate(lanes):
-        chosen = values[lane][rng.integers(len(values[lane]), size=count)]
+    for at, possible in enumerate(values):
+        chosen = possible[rng.integers(len(possible), size=count)]
         made[:, at] = np.where(rng.random(count) < 0.5, chosen, made[:, at])
     return made
 
 
-def lanes_of(record: np.dtype[np.void]) -> list[int]:
-    """Return the lane of each byte of a state, as `made_states` uses it: its field, and its place in a number."""
-    lanes = [-1 - at for at in range(record.itemsize)]
-    for number, name in enumerate(record.names or ()):
-        field, offset = (record.fields or {})[name][:2]
-        for at in range(field.itemsize):
-            lanes[offset + at] = 16 * number + at % field.base.itemsize
-    return lanes
+def missing_states(
+    table: Table,
+    known: States,
+    values: Sequence[NDArray[np.uint8]],
+    count: int,
+    rng: np.random.Generator,
+) -> Iterator[NDArray[np.uint8]]:
+    """Yield at most `count` states, made of `known` ones, with combinations of deciding bytes that none of these has.
+
+    Items with more than MAX_FREE bytes, or with more than MAX_COMBINATIONS of their values, are left out.
+    """
+    missing: dict[tuple[int, ...], list[bytes]] = {}
+    for at in {tuple(sorted(places_of(item))) for item in table.items}:
+        if 0 < len(at) <= MAX_FREE and math.prod(len(values[each]) for each in at) <= MAX_COMBINATIONS:
+            seen = {bytes(row) for row in np.unique(known[:, list(at)], axis=0)}
+            combinations = map(bytes, product(*(values[each].tolist() for each in at)))
+            missing[at] = [each for each in combinations if each not in seen]
+    for _ in range(count):
+        state, chosen = known[rng.integers(len(known))].copy(), dict[int, int]()
+        for at, left in missing.items():
+            if left and all(chosen.get(each, value) == value for each, value in zip(at, left[-1], strict=True)):
+                chosen.update(zip(at, left.pop(), strict=True))
+        if not chosen:
+            return
+        state[list(chosen)] = list(chosen.values())
+        yield state

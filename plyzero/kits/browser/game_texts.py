@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.errors import UserError, shown
-from plyzero.kits.browser.byte_tables import MAX_BYTES, Samples, Table, Texts, UndecidedError, lanes_of, made_states
+from plyzero.kits.browser.byte_tables import (
+    MAX_BYTES,
+    Samples,
+    Table,
+    Texts,
+    UndecidedError,
+    made_states,
+    missing_states,
+    values_of_bytes,
+)
 from plyzero.rules.board import Board
 from plyzero.rules.board_svg import svg_parts
 from plyzero.rules.catalog import GameSpec
@@ -28,14 +37,17 @@ REAL: Final = 2000
 MADE: Final = 1000
 """Number of states made of their bytes."""
 
-MAX_NAMES: Final = 2_000_000
-"""Largest number of names that are asked for in made states."""
+MAX_TEXTS: Final = 2_000_000
+"""Largest number of texts that are asked for in made states."""
 
 OF_A_GAME: Final = 50
 """Number of positions of one game that are taken, about."""
 
 FURTHER: Final = 3000
 """Number of positions on which tables are tried; those that they do not know are added."""
+
+MAX_UNKNOWN: Final = 0.001
+"""Largest share of positions in which a page may not know a part of the board or the scoreboard; it then says so."""
 
 ROUNDS: Final = 4
 """Largest number of times that tables are made anew."""
@@ -181,7 +193,8 @@ class _TextFinder:
         report("positions of random games")
         self._positions = self._further(REAL)
         states = np.array([each.state for each in self._positions])
-        self._made = [start.with_state(state) for state in made_states(states, lanes_of(start.State), MADE, self._rng)]
+        self._values = values_of_bytes(states, start.State)
+        self._made = made_states(states, self._values, MADE, self._rng)
 
     def table(
         self,
@@ -206,12 +219,19 @@ class _TextFinder:
         self._report(f"{what} in {len(self._positions)} positions")
         for position in self._positions:
             samples.add(position.state, self._texts(texts_of, position, items, what), is_real=True)
-        for position in self._made[: max(1, MAX_NAMES // items)]:
-            with suppress(Exception):  # rules need not know states that no game reaches
-                texts = (made or texts_of)(position)
-                if len(texts) == items:
-                    samples.add(position.state, texts, is_real=False)
+        most = max(1, MAX_TEXTS // items)
+
+        def add_made(states: Iterable[NDArray[np.uint8]]) -> None:
+            for state in states:
+                with suppress(Exception):  # rules need not know states that no game reaches
+                    texts = (made or texts_of)(self._start.with_state(state))
+                    if len(texts) == items:
+                        samples.add(state, texts, is_real=False)
+
+        add_made(self._made[:most])
         try:
+            self._report(f"which bytes of the state decide {what}")
+            add_made(missing_states(samples.table(), samples.states, self._values, most, self._rng))
             for number in range(ROUNDS):
                 self._report(f"which bytes of the state decide {what}")
                 table = samples.table()
@@ -221,7 +241,7 @@ class _TextFinder:
                     if any(text is not None and table.text(i, position.state) != text for i, text in enumerate(texts)):
                         samples.add(position.state, texts, is_real=True)
                         unknown += 1
-                if not unknown:
+                if unknown <= MAX_UNKNOWN * FURTHER:
                     break
                 self._report(f"{what} in {unknown} positions more, round {number + 2}")
             return samples.table() if unknown else table

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plyzero.errors import FailedError, shown
-from plyzero.kits.browser.byte_tables import Table
+from plyzero.kits.browser.byte_tables import Table, Texts
 from plyzero.kits.browser.game_texts import (
+    MAX_UNKNOWN,
     GameTexts,
     Report,
     board_parts,
@@ -21,7 +22,6 @@ from plyzero.kits.browser.game_texts import (
     varied_games,
 )
 from plyzero.kits.browser.module_rules import ModuleRules
-from plyzero.rules.board import Board
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance
 from plyzero.rules.compiled_game import CompiledGame
@@ -36,11 +36,24 @@ SEED: Final = 2
 """The seed of the games, which are others than those that tables are made from."""
 
 
+class Difference(NamedTuple):
+    """What differs from Python in a position, as a clause, and whether the page only does not know a text there."""
+
+    text: str
+    is_unknown: bool = False
+
+
 class Proof(NamedTuple):
-    """The number of positions and of games that were compared, and the seconds that it took."""
+    """What was compared.
+
+    positions, games: their numbers.
+    unknown:          positions in which the page does not know a part of the board or of the scoreboard.
+    seconds:          that it took.
+    """
 
     positions: int
     games: int
+    unknown: int
     seconds: float
 
 
@@ -54,39 +67,49 @@ def prove(
 ) -> Proof:
     """Compare a module and tables with the rules and texts of a game, in so many positions of random games or more.
 
-    Raises FailedError at the first difference, with the moves that lead to it.
+    Raises FailedError at the first difference, with the moves that lead to it; and if the page does not know a part of
+    the board or of the scoreboard in a larger share of positions than MAX_UNKNOWN.
     """
     start = game.start
     assert isinstance(start, CompiledGame)
     began, compared, games = time.monotonic(), 0, 0
+    unknown: list[str] = []
     rules = ModuleRules(start, module)
     for played in varied_games(start, SEED):
         for ply, position in enumerate(played.positions):
             if position.awaits_setup:
                 continue
-            for difference in differences(played, ply, rules, texts):
-                raise FailedError(f"{game.name} cannot be shared: {_after(played, ply)} {difference}")
+            found = list(differences(played, ply, rules, texts))
+            for difference in found:
+                if not difference.is_unknown:
+                    raise FailedError(f"{game.name} cannot be shared: {_after(played, ply)} {difference.text}")
+            if found:
+                unknown.append(f"{_after(played, ply)} {found[0].text}")
+            if len(unknown) > MAX_UNKNOWN * positions:
+                raise FailedError(f"{game.name} cannot be shared: {unknown[0]}; as in {len(unknown)} positions")
             compared += 1
         games += 1
         report(f"{compared} of {positions} positions compared")
         if compared >= positions:
-            return Proof(compared, games, time.monotonic() - began)
+            return Proof(compared, games, len(unknown), time.monotonic() - began)
     raise AssertionError("random games have no end")
 
 
-def differences(played: PlayedGame, ply: int, rules: ModuleRules, texts: GameTexts) -> Iterator[str]:
-    """Yield what differs from Python in a position of a game, as clauses."""
+def differences(played: PlayedGame, ply: int, rules: ModuleRules, texts: GameTexts) -> Iterator[Difference]:
+    """Yield what differs from Python in a position of a game."""
     position: Any = played.positions[ply]
     try:
         rules.set_state(position.state)
-        yield from _differing_rules(position, rules)
+        yield from map(Difference, _differing_rules(position, rules))
         if ply < len(played.moves):
             rules.set_state(position.state)
             rules.play(played.moves[ply])
-            yield from _differing_state(position, rules.state(), played.positions[ply + 1], played.moves[ply])
+            after: Any = played.positions[ply + 1]
+            yield from map(Difference, _differing_state(position, rules.state(), after.state, played.moves[ply]))
     except FailedError as error:
-        yield str(error)
-    yield from _differing_texts(position, texts)
+        yield Difference(str(error))
+    yield from map(Difference, _differing_names(position, texts))
+    yield from _differing_pictures(position, texts)
 
 
 def _differing_rules(position: CompiledGame, rules: ModuleRules) -> Iterator[str]:
@@ -121,8 +144,9 @@ def _equal(found: NDArray[Any], expected: NDArray[Any]) -> bool:
     return found.tobytes() == expected.tobytes()
 
 
-def _differing_state(position: CompiledGame, found: NDArray[np.uint8], after: Any, move: int) -> Iterator[str]:
-    expected = after.state
+def _differing_state(
+    position: CompiledGame, found: NDArray[np.uint8], expected: NDArray[np.uint8], move: int
+) -> Iterator[str]:
     for at in np.flatnonzero(found != expected).tolist():
         field = _field_at(position.State, at)
         yield f"move {move} leads to the byte {found[at]} at {at}, in {field}, in WebAssembly, expected {expected[at]}"
@@ -137,33 +161,45 @@ def _field_at(record: np.dtype[np.void], at: int) -> str:
     return "no field"
 
 
-def _differing_texts(position: CompiledGame, texts: GameTexts) -> Iterator[str]:
-    board = board_of(position)
+def _differing_names(position: CompiledGame, texts: GameTexts) -> Iterator[str]:
     names = names_of(position)
-    yield from _differing_table(position, texts.names, names, "the name of action")
-    yield from _differing_table(position, texts.rolls, rolls_of(position), "the name of roll")
-    yield from _differing_table(position, texts.board, board_parts(position), "part of the board")
+    for what, table, expected in ("action", texts.names, names), ("roll", texts.rolls, rolls_of(position)):
+        for item, text, found in _other_texts(position, table, expected):
+            known = "unknown" if found is None else shown(found)
+            yield f"the name of {what} {item} is {known} on the page, expected {shown(text)}"
+    board = board_of(position)
+    known_paths = dict(zip(texts.names.texts, texts.paths, strict=True))
+    for name in names:
+        if board and name is not None and name in known_paths and known_paths[name] != board.path(name):
+            clicks = " ".join(known_paths[name])
+            yield f"the move {name} is made by clicks on {clicks} on the page, expected {' '.join(board.path(name))}"
+
+
+def _differing_pictures(position: CompiledGame, texts: GameTexts) -> Iterator[Difference]:
+    pictures = [("the board", texts.board, board_parts(position))]
     if texts.scoreboard:
-        yield from _differing_table(position, texts.scoreboard, scoreboard_of(position), "the scoreboard of player")
-    if board:
-        yield from _differing_paths(board, texts, [name for name in names if name is not None])
+        pictures.append(("the scoreboard", texts.scoreboard, scoreboard_of(position)))
+    for what, table, expected in pictures:
+        if len(expected) != len(table.items):
+            yield Difference(f"{what} has {len(expected)} parts, expected {len(table.items)}")
+            continue
+        for item, text, found in _other_texts(position, table, expected):
+            known = "unknown" if found is None else _unlike(found, text)
+            wanted = _unlike(text, found or "")
+            yield Difference(f"part {item} of {what} is {known} on the page, expected {wanted}", found is None)
 
 
-def _differing_table(position: CompiledGame, table: Table, expected: Sequence[str | None], what: str) -> Iterator[str]:
-    if len(expected) != len(table.items):
-        yield f"there are {len(expected)} times {what}, and the page knows {len(table.items)}"
-        return
+def _other_texts(position: CompiledGame, table: Table, expected: Texts) -> Iterator[tuple[int, str, str | None]]:
+    """Yield each item whose text is another one in the table, with the expected text and that of the table."""
     for item, text in enumerate(expected):
         if text is not None and (found := table.text(item, position.state)) != text:
-            known = "unknown on the page" if found is None else f"{shown(found)} on the page"
-            yield f"{what} {item} is {known}, expected {shown(text)}"
+            yield item, text, found
 
 
-def _differing_paths(board: Board, texts: GameTexts, names: Sequence[str]) -> Iterator[str]:
-    known = dict(zip(texts.names.texts, texts.paths, strict=True))
-    for name in names:
-        if known.get(name) != board.path(name):
-            yield f"the move {name} is made by clicks on {known.get(name)} on the page, expected {board.path(name)}"
+def _unlike(text: str, other: str) -> str:
+    """Return the part of a text from shortly before it differs from another one."""
+    same = next((i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))
+    return shown(text[max(0, same - 20) : same + 40])
 
 
 def _after(played: PlayedGame, ply: int) -> str:
