@@ -55,6 +55,11 @@ taken:
 
 define void @area_describe(ptr %header, ptr %data, i64 %size) {
   store %header { i64 1, ptr null, ptr null, ptr null, i64 0 }, ptr %header
+  call void @area_point(ptr %header, ptr %data, i64 %size)
+  ret void
+}
+
+define void @area_point(ptr %header, ptr %data, i64 %size) {
   %at_data = getelementptr %header, ptr %header, i32 0, i32 3
   store ptr %data, ptr %at_data
   %at_size = getelementptr %header, ptr %header, i32 0, i32 4
@@ -118,20 +123,20 @@ define ptr @NRT_MemInfo_new_varsize_dtor(i64 %size, ptr %destructor) {
 
 define ptr @NRT_MemInfo_varsize_alloc(ptr %header, i64 %size) {
   %data = call ptr @area_take(i64 %size)
-  call void @area_describe(ptr %header, ptr %data, i64 %size)
+  call void @area_point(ptr %header, ptr %data, i64 %size)
   ret ptr %data
 }
 
-define ptr @NRT_MemInfo_varsize_realloc(ptr %header, ptr %old, i64 %size) {
+define ptr @NRT_MemInfo_varsize_realloc(ptr %header, i64 %size) {
+  %at_data = getelementptr %header, ptr %header, i32 0, i32 3
+  %old = load ptr, ptr %at_data
   %at_size = getelementptr %header, ptr %header, i32 0, i32 4
   %before = load i64, ptr %at_size
   %grows = icmp ugt i64 %size, %before
   %kept = select i1 %grows, i64 %before, i64 %size
   %data = call ptr @area_take(i64 %size)
   call void @llvm.memcpy.p0.p0.i64(ptr %data, ptr %old, i64 %kept, i1 false)
-  %at_data = getelementptr %header, ptr %header, i32 0, i32 3
-  store ptr %data, ptr %at_data
-  store i64 %size, ptr %at_size
+  call void @area_point(ptr %header, ptr %data, i64 %size)
   ret ptr %data
 }
 

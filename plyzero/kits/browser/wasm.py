@@ -24,6 +24,7 @@ from plyzero.files import read_file, write_file
 from plyzero.kits.browser.memory import RUNTIME, entry_of
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import without_setup
+from plyzero.rules.compile_errors import compile_error
 from plyzero.rules.compiled_game import COMPILED_RULES, CompiledGame, redecorate
 
 TRIPLE: Final = "wasm32-unknown-unknown"
@@ -167,7 +168,11 @@ def _functions_over_pointers(start: CompiledGame, rules: Sequence[str]) -> dict[
             function, signature = over_array(rule, shapes[name]), types.void(address, types.CPointer(kinds[name]))
         else:
             function, signature = over_state(rule), results[name](address)
-        found[name] = njit(signature, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+        try:
+            found[name] = njit(signature, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+        except Exception as error:  # Numba raises errors of many types, Python's own among them
+            where = f"{type(start).__name__}.{name}"
+            raise UserError(compile_error(where, start.rule_functions[name], error)) from error
     return found
 
 
@@ -180,4 +185,7 @@ def _retargeted(text: str, machine: Any) -> str:
 
 
 if __name__ == "__main__":
-    write_object(sys.argv[1], Path(sys.argv[2]))
+    try:
+        write_object(sys.argv[1], Path(sys.argv[2]))
+    except UserError as error:
+        sys.exit(" ".join(str(error).split()))

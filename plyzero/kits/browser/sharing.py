@@ -1,0 +1,52 @@
+"""Sharing a game: its rules are compiled, its texts are found, both are proven, and only then a folder is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from plyzero.kits.browser.game_folder import SharedBot, expect_free, folder_files, write_folder
+from plyzero.kits.browser.game_texts import Report, find_texts
+from plyzero.kits.browser.proof import POSITIONS, Proof, prove
+from plyzero.kits.browser.wasm import compile_rules
+from plyzero.rules.catalog import GameSpec
+
+
+class Shared(NamedTuple):
+    """What was written.
+
+    module: bytes of rules.wasm.
+    sizes:  bytes of each file.
+    proof:  what was compared before.
+    notes:  what the page leaves out, as sentences.
+    """
+
+    module: int
+    sizes: Mapping[str, int]
+    proof: Proof
+    notes: list[str]
+
+
+def share_game(
+    game: GameSpec,
+    bot: SharedBot,
+    directory: Path,
+    *,
+    page: Mapping[str, bytes],
+    positions: int = POSITIONS,
+    report: Report = lambda text: None,
+) -> Shared:
+    """Write the game and its bot into `directory`, as `write_folder` does, once the proof holds.
+
+    page: the files that do not depend on the game, by name.
+    Raises UserError if the game cannot be shared, and FailedError if the proof fails; then nothing is written.
+    """
+    expect_free(directory)
+    report("the rules are compiled for WebAssembly")
+    module = compile_rules(game)
+    texts = find_texts(game, report)
+    proof = prove(game, module, texts, positions=positions, report=report)
+    files = {**page, **folder_files(game, module, texts, bot)}
+    write_folder(directory, files)
+    return Shared(len(module), {name: len(content) for name, content in files.items()}, proof, texts.notes)
