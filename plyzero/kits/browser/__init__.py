@@ -1,5 +1,6 @@
 """Kit browser: a compiled game and its bot as a folder of static files, which any browser plays without Python.
 
+commands      share
 wasm          the rules as a WebAssembly module
 memory        what replaces Numba's memory in it
 module_rules  such a module called from Python
@@ -7,4 +8,6 @@ byte_tables   texts as functions of a few bytes of the state
 game_texts    names of moves, the board and the scoreboard of a game as such tables
 proof         module and tables compared with Python on random positions
 game_folder   the files of a game and its bot
+sharing       all of this in order
+web_runtime   ONNX Runtime for the browser
 """

@@ -34,8 +34,11 @@ MAX_COMBINATIONS: Final = 30_000
 MAX_NEW: Final = 0.01
 """Largest share of positions that may have values of these bytes which no sample had, as the samples estimate it."""
 
-ENOUGH: Final = 4000
+ENOUGH: Final = 1500
 """Number of samples in which deciding bytes are looked for at first."""
+
+MAX_CELLS: Final = 50_000
+"""Number of combinations of values and texts up to which they are counted in an array of all."""
 
 FEW: Final = 4
 """Bytes that decided other items are taken again only if so many samples have the same values of them, on average."""
@@ -242,9 +245,17 @@ class _Finder:
         It is the Gini purity, less what a random byte with as many values would add to it, and a constant more.
         """
         values, codes = self._codes[at]
+        count = int(texts.max()) + 1
         parts = groups * len(values) + codes[rows]
-        group_of_part = groups[np.unique(parts, return_index=True)[1]]
-        return float(_shares(parts, texts).sum() - impurity[group_of_part].sum())
+        group_of_part = np.repeat(np.arange(len(impurity)), len(values))
+        if len(group_of_part) * count > MAX_CELLS:
+            different, parts = np.unique(parts, return_inverse=True)
+            group_of_part = different // len(values)
+        sizes = np.bincount(parts * count + texts, minlength=len(group_of_part) * count).reshape(-1, count)
+        totals = sizes.sum(axis=1)
+        there = totals > 0
+        purity = ((sizes[there] ** 2).sum(axis=1) / totals[there]).sum()
+        return float(purity - impurity[group_of_part[there]].sum())
 
 
 def _shares(groups: Numbers, texts: Numbers) -> NDArray[np.float64]:

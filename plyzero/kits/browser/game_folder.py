@@ -181,7 +181,8 @@ def _setups_of(game: GameSpec) -> dict[str, Any]:
 
 def _lowest_byte(record: np.dtype[np.void], name: str) -> int:
     """Return the place of the byte of a field that has the values 0 and 1."""
-    field, offset = (record.fields or {})[name][:2]
+    assert record.fields
+    field, offset = record.fields[name][:2]
     is_big = np.array(1, field).tobytes()[-1] == 1 and field.itemsize > 1
     return offset + (field.itemsize - 1 if is_big else 0)
 

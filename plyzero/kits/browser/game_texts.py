@@ -43,11 +43,14 @@ MAX_TEXTS: Final = 2_000_000
 OF_A_GAME: Final = 50
 """Number of positions of one game that are taken, about."""
 
-FURTHER: Final = 3000
+FURTHER: Final = 2000
 """Number of positions on which tables are tried; those that they do not know are added."""
 
 MAX_UNKNOWN: Final = 0.001
 """Largest share of positions in which a page may not know a part of the board or the scoreboard; it then says so."""
+
+HOPELESS: Final = 0.1
+"""Share of positions from which on a table that does not know them is given up."""
 
 ROUNDS: Final = 4
 """Largest number of times that tables are made anew."""
@@ -130,12 +133,14 @@ def board_parts(position: CompiledGame) -> Texts:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a board that cannot be drawn
         board = board_of(position)
-    return svg_parts(without_marks(board), style=False) if board else ()
+    return parts_of(board)
 
 
-def without_marks(board: Board) -> Board:
-    """Return a board without the marks on its cells."""
-    return replace(board, marks=()) if board.marks else board
+def parts_of(board: Board | None) -> Texts:
+    """Return the parts of the drawing of a board, without marks; () for None."""
+    if board is None:
+        return ()
+    return svg_parts(replace(board, marks=()) if board.marks else board, style=False)
 
 
 def scoreboard_of(position: CompiledGame) -> Texts:
@@ -238,9 +243,13 @@ class _TextFinder:
                 unknown = 0
                 for position in self._further(FURTHER):
                     texts = self._texts(texts_of, position, items, what)
-                    if any(text is not None and table.text(i, position.state) != text for i, text in enumerate(texts)):
-                        samples.add(position.state, texts, is_real=True)
-                        unknown += 1
+                    for item, text in enumerate(texts):
+                        if text is not None and table.text(item, position.state) != text:
+                            samples.add(position.state, texts, is_real=True)
+                            unknown += 1
+                            break
+                    if unknown > HOPELESS * FURTHER:
+                        raise UndecidedError(item)
                 if unknown <= MAX_UNKNOWN * FURTHER:
                     break
                 self._report(f"{what} in {unknown} positions more, round {number + 2}")

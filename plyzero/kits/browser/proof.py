@@ -15,13 +15,14 @@ from plyzero.kits.browser.game_texts import (
     MAX_UNKNOWN,
     GameTexts,
     Report,
-    board_parts,
     names_of,
+    parts_of,
     rolls_of,
     scoreboard_of,
     varied_games,
 )
 from plyzero.kits.browser.module_rules import ModuleRules
+from plyzero.rules.board import Board
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import is_chance
 from plyzero.rules.compiled_game import CompiledGame
@@ -108,8 +109,9 @@ def differences(played: PlayedGame, ply: int, rules: ModuleRules, texts: GameTex
             yield from map(Difference, _differing_state(position, rules.state(), after.state, played.moves[ply]))
     except FailedError as error:
         yield Difference(str(error))
-    yield from map(Difference, _differing_names(position, texts))
-    yield from _differing_pictures(position, texts)
+    board = board_of(position)
+    yield from map(Difference, _differing_names(position, board, texts))
+    yield from _differing_pictures(position, board, texts)
 
 
 def _differing_rules(position: CompiledGame, rules: ModuleRules) -> Iterator[str]:
@@ -123,9 +125,9 @@ def _differing_rules(position: CompiledGame, rules: ModuleRules) -> Iterator[str
     if position.num_chances:
         chances = np.zeros(position.num_chances, np.float32)
         position.rules.chances(position.state, chances)
-        if not _equal(rules.chances(), chances):
-            at = int(np.flatnonzero(rules.chances() != chances)[0])
-            yield f"the probability of roll {at} is {rules.chances()[at]:g} in WebAssembly, expected {chances[at]:g}"
+        rolled = rules.chances()
+        for at in np.flatnonzero(rolled != chances)[:1].tolist():
+            yield f"the probability of roll {at} is {rolled[at]:g} in WebAssembly, expected {chances[at]:g}"
     if is_chance(position):
         return
     legal = np.zeros(position.num_actions, np.bool_)
@@ -134,14 +136,9 @@ def _differing_rules(position: CompiledGame, rules: ModuleRules) -> Iterator[str
         is_legal = "is illegal in WebAssembly, but legal" if legal[action] else "is legal in WebAssembly, but illegal"
         yield f"action {action} {is_legal} in Python"
     planes = position.observe()
-    if not _equal(found := rules.observe(), planes):
-        place = tuple(np.argwhere(found != planes)[0].tolist()) if found.shape == planes.shape else ()
-        yield f"the observation at {place} is {found[place]} in WebAssembly, expected {planes[place]}"
-
-
-def _equal(found: NDArray[Any], expected: NDArray[Any]) -> bool:
-    """Return whether two arrays have the same bytes, so that not a number equals itself."""
-    return found.tobytes() == expected.tobytes()
+    seen = rules.observe()
+    for place in map(tuple, np.argwhere(seen != planes)[:1].tolist()):
+        yield f"the observation at {place} is {seen[place]:g} in WebAssembly, expected {planes[place]:g}"
 
 
 def _differing_state(
@@ -154,20 +151,18 @@ def _differing_state(
 
 def _field_at(record: np.dtype[np.void], at: int) -> str:
     """Return the name of the field to which a byte belongs; "no field" for one between fields."""
-    for name in record.names or ():
-        field, offset = (record.fields or {})[name][:2]
+    for name, (field, offset, *_) in (record.fields or {}).items():
         if offset <= at < offset + field.itemsize:
             return name
     return "no field"
 
 
-def _differing_names(position: CompiledGame, texts: GameTexts) -> Iterator[str]:
+def _differing_names(position: CompiledGame, board: Board | None, texts: GameTexts) -> Iterator[str]:
     names = names_of(position)
     for what, table, expected in ("action", texts.names, names), ("roll", texts.rolls, rolls_of(position)):
         for item, text, found in _other_texts(position, table, expected):
             known = "unknown" if found is None else shown(found)
             yield f"the name of {what} {item} is {known} on the page, expected {shown(text)}"
-    board = board_of(position)
     known_paths = dict(zip(texts.names.texts, texts.paths, strict=True))
     for name in names:
         if board and name is not None and name in known_paths and known_paths[name] != board.path(name):
@@ -175,8 +170,8 @@ def _differing_names(position: CompiledGame, texts: GameTexts) -> Iterator[str]:
             yield f"the move {name} is made by clicks on {clicks} on the page, expected {' '.join(board.path(name))}"
 
 
-def _differing_pictures(position: CompiledGame, texts: GameTexts) -> Iterator[Difference]:
-    pictures = [("the board", texts.board, board_parts(position))]
+def _differing_pictures(position: CompiledGame, board: Board | None, texts: GameTexts) -> Iterator[Difference]:
+    pictures = [("the board", texts.board, parts_of(board))]
     if texts.scoreboard:
         pictures.append(("the scoreboard", texts.scoreboard, scoreboard_of(position)))
     for what, table, expected in pictures:

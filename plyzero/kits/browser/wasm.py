@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
@@ -25,7 +26,7 @@ from plyzero.kits.browser.memory import RUNTIME, entry_of
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.chance import without_setup
 from plyzero.rules.compile_errors import compile_error
-from plyzero.rules.compiled_game import COMPILED_RULES, CompiledGame, redecorate
+from plyzero.rules.compiled_game import COMPILED_RULES, CompiledGame, kernel, redecorate
 
 TRIPLE: Final = "wasm32-unknown-unknown"
 
@@ -132,12 +133,15 @@ def write_object(name: str, object_file: Path) -> None:
 
 def _functions_over_pointers(start: CompiledGame, rules: Sequence[str]) -> dict[str, Any]:
     """Return the rules, compiled, as functions over the address of a state and, for most, of an array."""
-    from numba import carray, njit, types
+    import numba
+    from numba import types
 
     record, size = start.State, start.State.itemsize
     shapes = {"legal": start.num_actions, "observe": start.observation_shape, "chances": start.num_chances}
     kinds = {"legal": types.boolean, "observe": types.float32, "chances": types.float32}
     results = {"outcome": types.int64, "score": types.float64}
+    carray: Any = vars(numba)["carray"]
+    jit = partial(kernel, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # nothing calls them here
     address = types.CPointer(types.uint8)
     done: dict[Any, Any] = {}
 
@@ -161,7 +165,7 @@ def _functions_over_pointers(start: CompiledGame, rules: Sequence[str]) -> dict[
 
     found = {}
     for name in rules:
-        rule = redecorate(start.rule_functions[name], njit(no_cpython_wrapper=True, no_cfunc_wrapper=True), done)
+        rule = redecorate(start.rule_functions[name], jit, done)
         if name == "play":
             function, signature = over_action(rule), types.void(address, types.int64)
         elif name in shapes:
@@ -169,7 +173,7 @@ def _functions_over_pointers(start: CompiledGame, rules: Sequence[str]) -> dict[
         else:
             function, signature = over_state(rule), results[name](address)
         try:
-            found[name] = njit(signature, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+            found[name] = jit(signature)(function)
         except Exception as error:  # Numba raises errors of many types, Python's own among them
             where = f"{type(start).__name__}.{name}"
             raise UserError(compile_error(where, start.rule_functions[name], error)) from error
