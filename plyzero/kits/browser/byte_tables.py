@@ -149,17 +149,23 @@ class Samples:
             if not known.any():
                 items.append(None)
                 continue
-            made, real = np.flatnonzero(known), np.flatnonzero(known & is_real)
-            try:
-                items.append(finder.item(column, made, number))
-                is_free = len(places_of(items[-1])) <= MAX_FREE
-            except UndecidedError:
-                items.append(finder.item(column, real, number, is_complete=False))
-                continue
-            if not is_free and len(real):
-                with suppress(UndecidedError):  # the real positions are too few
-                    items[-1] = finder.item(column, real, number, is_complete=False)
+            items.append(_item(finder, column, np.flatnonzero(known), np.flatnonzero(known & is_real), number))
         return _with_used_texts(list(self._numbers), items)
+
+
+def _item(finder: _Finder, column: Numbers, known: Numbers, real: Numbers, number: int) -> Node | int:
+    """Return the tree of an item. Raises UndecidedError.
+
+    known, real: the rows whose text is known, and those of real positions among them.
+    """
+    with suppress(UndecidedError):
+        tree = finder.item(column, known, number)
+        if len(places_of(tree)) <= MAX_FREE:
+            return tree
+    if len(real):
+        with suppress(UndecidedError):
+            return finder.item(column, real, number, is_complete=False)
+    return finder.item(column, known, number, is_complete=False)
 
 
 class _Finder:
@@ -180,7 +186,7 @@ class _Finder:
         different, first, texts = np.unique(column[rows], return_index=True, return_inverse=True)
         order = np.argsort(first)  # texts are numbered in the order in which they come
         texts = np.argsort(order)[texts]
-        pattern = hashlib.blake2b(rows.tobytes() + texts.tobytes()).digest()
+        pattern = hashlib.blake2b(rows.tobytes() + texts.tobytes() + bytes([is_complete])).digest()
         if pattern not in self._found:
             self._found[pattern] = self._tree(texts, rows, number, is_complete=is_complete)
         return _renumbered(self._found[pattern], different[order].tolist())

@@ -169,3 +169,11 @@ def test_a_bot_is_of_a_file_or_bundled_and_fits_the_size_of_the_board(tmp_path: 
         find_bot(load_game("connect-four"), net=file)
     with pytest.raises(UserError, match="has no bundled bot: give one by --run DIR or --net FILE"):
         find_bot(load_game("chess"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tic-tac-toe", "connect-four", "backgammon", "chess", "pig", "othello(size=6)"])
+def test_included_games_are_the_same_in_webassembly(name):
+    game = load_game(name)
+    proof = prove(game, compile_rules(game), find_texts(game), positions=1000)
+    assert proof.positions >= 1000
