@@ -1,4 +1,4 @@
-"""What the page shows of moves and planes: places on a rendered board, and the names of moves as people write them."""
+"""Places of moves and planes on a rendered board, and the names of moves as people write them, for the page."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from plyzero.rules.board import Board, Cell
 from plyzero.rules.board_svg import UNIT
-from plyzero.rules.chance import is_chance, parse_move
+from plyzero.rules.chance import is_chance, move_name, parse_move
 from plyzero.rules.game import Game, board_of
 
 NAMES: Final = {"point": "points", "square": "squares"}
 """The name of several cells of a shape; those of other shapes are cells."""
 
+MAX_LINE: Final = 6
+"""Number of moves of a principal variation that are shown."""
 
 Spot = tuple[float, float]
 """The place (x, y) of a cell, in units of the picture."""
@@ -33,12 +35,12 @@ def spots_of(board: Board | None, name: str) -> list[Spot | None]:
 
 
 def line_of(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
-    """Return the first six of the moves `names` from `position` on; the first roll ends them.
+    """Return the first MAX_LINE of the moves `names` from `position` on; the first roll ends them.
 
     Each has the player as `by`, its `name`, its name as people write it, `written`, and its `spots`.
     """
     line: list[dict[str, object]] = []
-    for name in names[:6]:
+    for name in names[:MAX_LINE]:
         if is_chance(position):
             break
         action = position.parse_action(name)
@@ -54,6 +56,11 @@ def line_of(position: Game, names: Sequence[str]) -> list[dict[str, object]]:
     return line
 
 
+def written_name(position: Game, move: int) -> str:
+    """Return the name of a move or roll as people write it."""
+    return move_name(position, move) if is_chance(position) else position.san(move)
+
+
 def written_names(position: Game, names: Sequence[str]) -> list[str]:
     """Return the names of moves and rolls from `position` on as people write them."""
     if type(position).san is Game.san:
@@ -61,7 +68,7 @@ def written_names(position: Game, names: Sequence[str]) -> list[str]:
     written: list[str] = []
     for name in names:
         move = parse_move(position, name)
-        written.append(name if is_chance(position) else position.san(move))
+        written.append(written_name(position, move))
         position = position.play_unchecked(move)
     return written
 

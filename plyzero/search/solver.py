@@ -57,7 +57,7 @@ SHORT_WIN_NODES: Final = 64
 give enough for nearly all mates in 3, and this adds about a tenth to their time with a network of 3 x 32."""
 
 UNORDERED_PLIES: Final = 2
-"""So many plies before a horizon replies are not counted: that would take longer than to search the moves."""
+"""Plies before a horizon in which replies are not counted: that would take longer than to search the moves."""
 
 NO_HORIZON: Final = -1
 

@@ -116,7 +116,7 @@ WRONG_GAMES = {
         "cannot begin at the position in its tag FEN: expected one king of White, got 2"
     ),
 }
-"""What follows the tags of a game in PGN -> part of the sentence."""
+"""Text after the tags of a game in PGN -> part of the sentence."""
 
 
 @pytest.mark.parametrize("command", ["review", "imitate"])

@@ -29,6 +29,7 @@ from plyzero.play.player import Player
 from plyzero.play.players import Bot
 from plyzero.play.session import SIDES, Session
 from plyzero.play.spots import (
+    MAX_LINE,
     final_board_of,
     line_of,
     owned_cells,
@@ -36,6 +37,7 @@ from plyzero.play.spots import (
     spot_of,
     spots_of,
     values_of,
+    written_name,
     written_names,
 )
 from plyzero.rules.board import FILLS, Board, Cell
@@ -57,9 +59,6 @@ EVENT_SECONDS: Final = 0.1
 
 ENDS_POSITIONS: Final = 1000
 """Number of positions in random games whose ends are shown: whole games, until they have so many."""
-
-MAX_LINE: Final = 6
-"""Number of moves of a principal variation that are shown."""
 
 MAX_GAMES: Final = 1000
 """Number of games of a file that a visitor can choose from."""
@@ -195,15 +194,15 @@ def describe_position(
     position, board = positions[here], board_of(positions[here])
     turn = _last_turn(movers[:here])
     outcome = position.outcome()
-    names = [move_name(each, move) for each, move in zip(positions, session.moves, strict=False)]
+    made = [*zip(positions, session.moves, strict=False)]
     scoreboard, fault = _scoreboard_of(position)
     faults = [fault] if fault else []
     if board is None and (fault := rendered(position)[1]):
         faults.append(f"The board cannot be drawn: {fault}.")
     score = {} if outcome is None or outcome.score is None else {"score": float(outcome.score)}
     return {
-        "moves": names,
-        "written": written_names(positions[0], names),
+        "moves": [move_name(each, move) for each, move in made],
+        "written": [written_name(each, move) for each, move in made],
         "movers": movers,
         "setup": setup_name(positions, session.moves),
         "rollers": [_roller(each) for each in positions[:-1]],

@@ -303,7 +303,7 @@ def test_one_of_many_games_of_a_file_is_chosen(serve, open_page, tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("1. e4 e5 2. -- Nf6 *", "move 3 in line 1, '--': expected one of .* got '--'"),
+        ("1. e4 e5 2. -- Nf6 *", "move 3 in line 1, '--': expected a move, got '--', by which a player passes"),
         ("1. e4 e5 2. Qh6 *", "move 3 in line 1, 'Qh6': expected one of .* got 'Qh6'"),
         (
             '[Variant "Crazyhouse"]\n\n1. e4 *',

@@ -1,6 +1,6 @@
 // The board: clicks on its cells become moves, and what a search has found is drawn above it.
 
-import { html, useEffect, useRef, useState } from "/static/html.js";
+import { html, useLayoutEffect, useRef, useState } from "/static/html.js";
 import { draw, drawFrame, lift, PIECES } from "/static/overlay.js";
 
 const SENTENCE = /(\p{L}{2,}[,;:.]? ){2}\p{L}{2,}/u;  // three words: a line to be wrapped, and not part of a drawing
@@ -19,7 +19,8 @@ export function BoardView({ position, canMove, isTurned, drawing, onMove, onIlle
   const allCells = () => [...(place.current?.querySelectorAll("[data-cell]") ?? [])];
   const nameOf = (cell) => cell.dataset.cell.toLowerCase();
 
-  useEffect(() => {
+  // With the rest of the page, not after it: what is not busy shows its position.
+  useLayoutEffect(() => {
     if (!place.current || !position.svg) return;
     const focused = allCells().indexOf(document.activeElement);
     place.current.innerHTML = position.svg;
@@ -29,7 +30,7 @@ export function BoardView({ position, canMove, isTurned, drawing, onMove, onIlle
     cell?.focus();
   }, [position.svg]);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const next = new Set(fits.map((move) => move.path[picked.length]));
     const cells = allCells();
     let stop = cells.find((cell) => cell === document.activeElement);
@@ -50,7 +51,7 @@ export function BoardView({ position, canMove, isTurned, drawing, onMove, onIlle
     if (stop) stop.tabIndex = 0;
   });
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const picture = place.current?.querySelector("svg.board");
     if (picture) draw(picture, { owned: position.territory, ...drawing, turn: position.turn, marks: marks() });
   }, [position.svg, drawing, canMove, picked.join(" ")]);

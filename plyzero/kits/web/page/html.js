@@ -2,7 +2,7 @@
 
 import htm from "/static/vendor/htm.js";
 import { h, render } from "/static/vendor/preact.js";
-import { useEffect, useMemo, useRef, useState } from "/static/vendor/preact-hooks.js";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "/static/vendor/preact-hooks.js";
 
 export const html = htm.bind(h);
-export { render, useEffect, useMemo, useRef, useState };
+export { render, useEffect, useLayoutEffect, useMemo, useRef, useState };
