@@ -9,9 +9,14 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
+from plyzero.kits.browser.wasm import compile_rules
+from plyzero.rules.catalog import GameSpec
 from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.game import Game
 
 PAGE = Path(__file__).parents[2] / "plyzero" / "kits" / "browser" / "page"
 DRIVER = Path(__file__).with_suffix(".mjs")
@@ -33,7 +38,7 @@ def find_node() -> str | None:
 
 
 def search_in_node(
-    start: CompiledGame, searches: Sequence[Mapping[str, Any]], evaluator: Mapping[str, str]
+    game: GameSpec, searches: Sequence[Mapping[str, Any]], evaluator: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], dict[str, float]]:
     """Return the result of each search, as search.js describes it, and the time and evaluations that all took together.
 
@@ -41,23 +46,37 @@ def search_in_node(
     Raises RuntimeError with what Node has written if it fails.
     """
     asked = {
-        "page": PAGE.as_uri(),
-        "game": description(start),
-        "rules": base64.b64encode(rules_of(start)).decode(),
+        "game": description(game.start),
+        "rules": base64.b64encode(rules_of(game)).decode(),
         "evaluator": evaluator,
         "searches": [{**each, "state": each["state"].tolist()} for each in searches],
     }
-    node = find_node()
-    assert node
-    done = subprocess.run([node, DRIVER], input=json.dumps(asked), capture_output=True, text=True, timeout=SECONDS)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    answer = json.loads(done.stdout)
+    answer = run_node(DRIVER, asked)
     return answer["results"], answer["usage"]
 
 
-def description(start: CompiledGame) -> dict[str, Any]:
-    """Return what rules.js needs to know of a game."""
+def run_node(driver: Path, asked: Mapping[str, Any], files: Mapping[str, bytes] = MappingProxyType({})) -> Any:
+    """Return the JSON that `driver` writes; it gets `asked` and `page`, a folder with the page and other `files`.
+
+    Raises RuntimeError with what Node has written if it fails.
+    """
+    node = find_node()
+    assert node, "expected node, which is not installed"
+    with TemporaryDirectory() as folder:
+        page = Path(folder, "page")
+        shutil.copytree(PAGE, page)
+        for name, content in {"package.json": b'{"type": "module"}', **files}.items():
+            (page / name).write_bytes(content)
+        text = json.dumps({"page": page.as_uri(), **asked})
+        done = subprocess.run([node, driver], input=text, capture_output=True, text=True, timeout=SECONDS, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return json.loads(done.stdout)
+
+
+def description(start: Game) -> dict[str, Any]:
+    """Return what rules.js needs to know of a compiled game."""
+    assert isinstance(start, CompiledGame)
     assert start.State.fields is not None
     return {
         "stateBytes": start.State.itemsize,
@@ -71,8 +90,6 @@ def description(start: CompiledGame) -> dict[str, Any]:
 
 
 @cache
-def rules_of(start: CompiledGame) -> bytes:
+def rules_of(game: GameSpec) -> bytes:
     """Return the rules of a game as WebAssembly."""
-    from plyzero.kits.browser.wasm import compile_rules
-
-    return compile_rules(start)
+    return compile_rules(game)
