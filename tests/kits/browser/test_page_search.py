@@ -19,8 +19,9 @@ from tests.helpers.toys import Hashed, after
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiled_for_node")]  # rules take seconds to compile
 
 RACE = "tests.helpers.dice:Race"  # rolls follow rolls, a player moves twice, and positions are proven
+SURE = "tests.helpers.dice:SureThing"
 POINTS = "tests.helpers.toys:CompiledHarvest"
-GAMES = ("tic-tac-toe", "connect-four", "go(size=5)", "pig", "backgammon", RACE, POINTS)
+GAMES = ("tic-tac-toe", "connect-four", "go(size=5)", "pig", "backgammon", RACE, SURE, POINTS)
 NAMES = {UNPROVEN: None, PROVEN_WIN: "win", PROVEN_DRAW: "draw", PROVEN_LOSS: "loss"}
 SIMULATIONS = 150
 
@@ -41,15 +42,14 @@ def found_in_python(position: Game, evaluate: Any, leaves: int, all_rolls: bool)
 
 
 def random_positions(start: Game, count: int) -> list[Game]:
-    """Return positions after up to 12 random moves, in which a player moves."""
+    """Return positions of random games in which a player moves: in turn one of the first 12, and one of the last 4."""
     rng, positions = np.random.default_rng(1), list[Game]()
     while len(positions) < count:
-        position = rolled(start, rng)
-        for _ in range(rng.integers(12)):
-            if position.outcome() is None:
-                position = rolled(position.play(int(rng.choice(position.legal_actions()))), rng)
-        if position.outcome() is None:
-            positions.append(position)
+        game = [rolled(start, rng)]
+        while game[-1].outcome() is None:
+            game.append(rolled(game[-1].play_unchecked(int(rng.choice(game[-1].legal_actions()))), rng))
+        some = game[-5:-1] if len(positions) % 2 else game[: min(12, len(game) - 1)]
+        positions.append(some[int(rng.integers(len(some)))])
     return positions
 
 
@@ -128,6 +128,14 @@ def test_forced_wins_at_connect_four_are_proven_with_their_distance():
     assert three["best"] in (1, 4)  # three in a row with both ends free
     assert (two["proven"], two["plies"]) == ("loss", 2)
     assert all(move["proven"] == "loss" for move in two["moves"])
+
+
+def test_a_roll_is_no_ply_and_of_rolls_the_longest_counts():
+    game = load_game(SURE)
+    (first,) = found_in_node(game, [game.start])
+    (second,) = found_in_node(game, [game.start], cPuct=100.0)  # so it proves the other die first
+    assert (first["proven"], first["plies"], first["best"]) == ("win", 1, 0)
+    assert (second["proven"], second["plies"], second["best"]) == ("win", 2, 1)
 
 
 @pytest.mark.parametrize("all_rolls", [False, True])
