@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from plyzero.kits.browser.wasm import compile_rules
+
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game

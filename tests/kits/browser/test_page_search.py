@@ -1,4 +1,4 @@
-"""The search of the page, in JavaScript: the same as Python's by PUCT, exact in what it proves, and strong in a batch."""
+"""The search of the page, in JavaScript: the simulations are those of Python, and what it proves is true."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -88,7 +88,8 @@ def test_the_search_of_the_page_makes_the_simulations_of_python(name: str, kind:
 def test_other_constants_are_those_of_python():
     game = load_game("connect-four")
     positions = random_positions(game.start, 4)
-    for position, page in zip(positions, found_in_node(game, positions, HASHED, cPuct=3.0, fpuReduction=0.7), strict=True):
+    found = found_in_node(game, positions, HASHED, cPuct=3.0, fpuReduction=0.7)
+    for position, page in zip(positions, found, strict=True):
         slots = searched(position, Hashed(7), SIMULATIONS, "puct", c_puct=3.0, fpu_reduction=0.7)
         assert [move["visits"] for move in page["moves"]] == slots.result(0).visits.tolist()
 
@@ -140,11 +141,19 @@ def test_a_roll_is_no_ply_and_of_rolls_the_longest_counts():
 
 @pytest.mark.parametrize("all_rolls", [False, True])
 def test_the_value_of_a_throw_is_its_expectation(all_rolls: bool):
-    game = load_game("pig(goal=2)")  # all but a one wins, and after a one the other player throws: p = 5/6 + (1 - p) / 6
+    game = load_game("pig(goal=2)")  # all but a one wins, after a one the other player throws: p = 5/6 + (1 - p) / 6
     (found,) = found_in_node(game, [game.start], simulations=1000, allRolls=all_rolls)
     assert found["value"] == pytest.approx(2 * 6 / 7 - 1, abs=0.01)
     assert found["draw"] == pytest.approx(0, abs=0.01)
     assert found["proven"] is None
+
+
+def test_moves_that_end_the_game_have_its_points():
+    game = load_game(POINTS)
+    position = after(game.start, "0 1 2 0 0")  # 2 : 1, and the second player takes none, one or two
+    (found,) = found_in_node(game, [position], cPuct=100.0, simulations=3)
+    assert [move["points"] for move in found["moves"] if move["visits"]] == [-1, 0, 1]
+    assert [move["proven"] for move in found["moves"]] == ["loss", "draw", "win"]
 
 
 def test_a_batch_of_eight_needs_few_calls_and_evaluates_no_leaf_twice():
