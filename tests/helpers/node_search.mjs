@@ -26,6 +26,7 @@ function counted(observations, count) {
 async function evaluatorOf({ kind, runtime, model }) {
   if (kind === "uniform") return (_, count) => evaluated(count, () => 0, () => [0, 1, 0]);
   if (kind === "hashed") return hashed;
+  if (kind === "broken") return (_, count) => evaluated(count, () => Number.NaN, () => [0, 1, 0]);
   const ort = await import(`${runtime}/ort.wasm.min.mjs`);
   ort.env.wasm.numThreads = 1;
   const { loadNetwork } = await import(`${asked.page}/network.js`);

@@ -148,6 +148,12 @@ def test_the_value_of_a_throw_is_its_expectation(all_rolls: bool):
     assert found["proven"] is None
 
 
+def test_a_network_that_returns_no_numbers_is_refused():
+    game = load_game("tic-tac-toe")
+    with pytest.raises(RuntimeError, match=r"The network returned numbers that are not finite"):
+        found_in_node(game, [game.start], {"kind": "broken"})
+
+
 def test_moves_that_end_the_game_have_its_points():
     game = load_game(POINTS)
     position = after(game.start, "0 1 2 0 0")  # 2 : 1, and the second player takes none, one or two

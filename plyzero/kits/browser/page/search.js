@@ -10,11 +10,13 @@ export const DEFAULTS = { cPuct: 1.25, fpuReduction: 0.25, allRolls: false };  /
 // Searches the position `state`, which is not over and in which a player moves. Returns what `resultOf` describes; the same
 // arguments give the same result.
 //   rules        of rules.js
-//   evaluate     (observations: Float32Array of count positions, count) -> Promise<{logits, wdl, points?}>: per position the
-//                logits of all actions, the probabilities of win, draw and loss for its player to move, and the expected points
+//   evaluate     (observations: Float32Array of count positions, count) -> Promise<{logits, wdl, points?}>, Float32Arrays: per
+//                position the logits of all actions, the probabilities of win, draw and loss for its player to move, and the
+//                points by which that player is expected to win
 //   simulations  the most that are made; the search ends before that once the root's value is proven
 //   leaves       the most that are evaluated together
-//   onBatch      called with the tree before each evaluation but the first; if it returns true, now or later, the search ends
+//   onBatch      called with the tree before each evaluation but the first, and may be async; if it returns true, the search
+//                ends with what it has found; resultOf(tree) is what that is so far
 export async function search(rules, state, evaluate, { simulations, leaves = 1, onBatch = () => false, ...settings }) {
   const tree = new Tree(rules, state, { ...DEFAULTS, ...settings });
   await evaluateLeaves(tree, [tree.root], evaluate);
@@ -113,6 +115,8 @@ async function evaluateLeaves(tree, batch, evaluate, top = null) {
   const observations = new Float32Array(batch.length * observationSize);
   for (const [i, leaf] of batch.entries()) observations.set(tree.rules.observe(leaf.state), i * observationSize);
   const { logits, wdl, points } = await evaluate(observations, batch.length);
+  if (!logits.every(Number.isFinite) || !wdl.every(Number.isFinite)) throw new Error("The network returned numbers that are not finite; share the game with another model.");
+  tree.hasPoints = points !== undefined;
   batch.forEach((leaf, i) => {
     setPriors(leaf, logits.subarray(i * game.actions, (i + 1) * game.actions));
     const [win, draw, loss] = wdl.subarray(3 * i, 3 * i + 3);
@@ -133,7 +137,6 @@ function setPriors(node, logits) {
     edge.prior = Math.fround(Math.exp(Math.fround(logits[edge.action] - highest)));
     total += edge.prior;
   }
-  if (!(total >= 1)) throw new Error("Expected numbers from the network, got others; publish another model.");
   for (const edge of node.edges) edge.prior = Math.fround(edge.prior / total);
 }
 
@@ -314,6 +317,7 @@ class Tree {
     this.rules = rules;
     this.settings = settings;
     this.simulations = 0;
+    this.hasPoints = false;  // whether the network expects points
     this.root = this.addNode(state, null, null);
   }
 
@@ -402,14 +406,14 @@ function finalizer(word) {
 
 // Returns what the search has found so far, for the player to move:
 //   value, draw     expected value from -1 to 1, and probability of a draw; exact where proven
-//   points          by which the player wins in the end on average; only meaningful if the network knows points
+//   points          by which the player wins in the end on average; null if the network knows no points
 //   networkValue    the network's value of the position
 //   proven, plies   "win", "draw", "loss" or null; the most plies that are left if the winner hurries, null if unknown
 //   simulations     the number made
 //   best            the action to play: the most visited one that the policy allows, the fastest proven win, the longest resistance
 //   moves           for each legal action: action, visits, prior, q, mean (null where never visited; q is exact where proven),
 //                   policy, proven, plies, points (null if unknown), line (the most visited actions, itself first)
-export function resultOf({ root, simulations }) {
+export function resultOf({ root, simulations, hasPoints }) {
   const policy = policyOf(root), isProven = root.proven !== UNPROVEN;
   const moves = root.edges.map((edge, i) => ({
     action: edge.action,
@@ -420,13 +424,13 @@ export function resultOf({ root, simulations }) {
     policy: policy[i],
     proven: nameOf(edge.proven),
     plies: Math.abs(edge.proven) === PROVEN_WIN ? edge.plies : null,
-    points: edge.child?.visits ? meanOf(edge.child, root).points : edge.proven !== UNPROVEN ? edge.points : null,
+    points: pointsAfter(edge, root, hasPoints),
     line: lineOf(edge),
   }));
   return {
     value: isProven ? root.proven : root.valueSum / root.visits,
     draw: isProven ? Number(root.proven === PROVEN_DRAW) : root.drawSum / root.visits,
-    points: root.pointsSum / root.visits,
+    points: hasPoints ? root.pointsSum / root.visits : null,
     networkValue: root.opinion.value,
     proven: nameOf(root.proven),
     plies: isProven && root.proven !== PROVEN_DRAW ? root.plies : null,
@@ -438,6 +442,12 @@ export function resultOf({ root, simulations }) {
 
 const nameOf = (proven) => ({ [PROVEN_WIN]: "win", [PROVEN_DRAW]: "draw", [PROVEN_LOSS]: "loss" })[proven] ?? null;
 const meanValue = (edge) => (edge.visits ? edge.valueSum / edge.visits : null);
+
+// Returns the points after a move: what the game has ended with, else the expected ones, or null.
+function pointsAfter(edge, root, hasPoints) {
+  if (!edge.child) return edge.proven === UNPROVEN ? null : edge.points;
+  return hasPoints && edge.child.visits ? meanOf(edge.child, root).points : null;
+}
 
 // Returns π(a) = N(a) / Σ_b N(b), without moves that are proven to lose unless all do. If the position is proven, the moves that
 // reach its value share all of it. Where no other move was visited, the others get their prior.
