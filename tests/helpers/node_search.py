@@ -15,7 +15,7 @@ from typing import Any
 
 from plyzero.kits.browser.wasm import compile_rules
 
-from plyzero.rules.catalog import GameSpec
+from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game
 
@@ -90,7 +90,11 @@ def description(start: Game) -> dict[str, Any]:
     }
 
 
-@cache
 def rules_of(game: GameSpec) -> bytes:
-    """Return the rules of a game as WebAssembly."""
-    return compile_rules(game)
+    """Return the rules of a game as WebAssembly, compiled once for all tests of a process."""
+    return _compiled(game.name)
+
+
+@cache
+def _compiled(name: str) -> bytes:
+    return compile_rules(load_game(name))
