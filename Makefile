@@ -71,7 +71,7 @@ attacks: $(READY)
 # By path: a walk through the project would find the copy in build/newer-python. Tests of the dashboard share one run.
 BIOME := @biomejs/biome@2.6.8
 test-browser: $(READY)
-	if command -v npx > /dev/null; then npx --yes $(BIOME) lint --error-on-warnings plyzero/kits/web/page; fi
+	if command -v npx > /dev/null; then npx --yes $(BIOME) lint --error-on-warnings plyzero/kits/*/page; fi
 	$(BIN)/pytest -m browser -rs --numprocesses 2 --dist worksteal --ignore tests/kits/web/test_dashboard.py tests/kits/web
 	$(BIN)/pytest -m browser -rs tests/kits/web/test_dashboard.py
 
