@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 
 const { page, game, rules, calls } = JSON.parse(readFileSync(0, "utf8"));
-const { loadRules } = await import(`${page}/rules.js`);
+const { loadRules } = await import(`${page}/wasm.js`);
 try {
   const found = await loadRules(Buffer.from(rules, "base64"), game);
   const values = calls.map(([name, state, ...rest]) => found[name](Uint8Array.from(state), ...rest));

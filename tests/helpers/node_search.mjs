@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
 const asked = JSON.parse(readFileSync(0, "utf8"));
-const { loadRules } = await import(`${asked.page}/rules.js`);
+const { loadRules } = await import(`${asked.page}/wasm.js`);
 const { search } = await import(`${asked.page}/search.js`);
 const rules = await loadRules(Buffer.from(asked.rules, "base64"), asked.game);
 const evaluate = await evaluatorOf(asked.evaluator);
@@ -29,7 +29,7 @@ async function evaluatorOf({ kind, runtime, model }) {
   if (kind === "broken") return (_, count) => evaluated(count, () => Number.NaN, () => [0, 1, 0]);
   const ort = await import(`${runtime}/ort.wasm.min.mjs`);
   ort.env.wasm.numThreads = 1;
-  const { loadNetwork } = await import(`${asked.page}/network.js`);
+  const { loadNetwork } = await import(`${asked.page}/evaluator.js`);
   return loadNetwork(ort, readFileSync(model), asked.game);
 }
 

@@ -76,7 +76,7 @@ def run_node(driver: Path, asked: Mapping[str, Any], files: Mapping[str, bytes] 
 
 
 def description(start: Game) -> dict[str, Any]:
-    """Return what rules.js needs to know of a compiled game."""
+    """Return what wasm.js needs to know of a compiled game."""
     assert isinstance(start, CompiledGame)
     assert start.State.fields is not None
     return {

@@ -3,13 +3,13 @@
 // sums their values, Q = W / N, P is the prior; N(s) = 1 + Σ_b N(s, b), where the 1 is the position's own evaluation.
 // Values are for the player to move at the node in question, +1 = wins; a player may move twice.
 
-import { DRAW, ONGOING } from "./rules.js";
+import { DRAW, ONGOING } from "./wasm.js";
 
 export const DEFAULTS = { cPuct: 1.25, fpuReduction: 0.25, allRolls: false };  // as plyzero.settings.SearchSettings
 
 // Searches the position `state`, which is not over and in which a player moves. Returns what `resultOf` describes; the same
 // arguments give the same result.
-//   rules        of rules.js
+//   rules        of wasm.js
 //   evaluate     (observations: Float32Array of count positions, count) -> Promise<{logits, wdl, points?}>, Float32Arrays: per
 //                position the logits of all actions, the probabilities of win, draw and loss for its player to move, and the
 //                points by which that player is expected to win

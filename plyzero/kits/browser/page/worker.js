@@ -10,8 +10,8 @@
 
 import * as ort from "./ort.wasm.min.mjs";
 
-import { loadNetwork } from "./network.js";
-import { loadRules } from "./rules.js";
+import { loadNetwork } from "./evaluator.js";
+import { loadRules } from "./wasm.js";
 import { resultOf, search } from "./search.js";
 
 const LEAVES = 8;  // of a search in a batch, at most one in LEAST_BATCHES of its simulations

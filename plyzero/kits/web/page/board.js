@@ -1,7 +1,7 @@
 // The board: clicks on its cells become moves, and what a search has found is drawn above it.
 
-import { html, useLayoutEffect, useRef, useState } from "/static/html.js";
-import { draw, drawFrame, lift, PIECES } from "/static/overlay.js";
+import { html, useLayoutEffect, useRef, useState } from "./html.js";
+import { draw, drawFrame, lift, PIECES } from "./overlay.js";
 
 const SENTENCE = /(\p{L}{2,}[,;:.]? ){2}\p{L}{2,}/u;  // three words: a line to be wrapped, and not part of a drawing
 

@@ -1,21 +1,21 @@
 // The page on which a game is played, analysed and reviewed.
 
-import { html, render, useEffect, useMemo, useRef, useState } from "/static/html.js";
-import { get, stream } from "/static/api.js";
-import { BoardView } from "/static/board.js";
-import { Evaluation, PlayerStrip, scoreOf } from "/static/players.js";
-import { Analysis, drawingOf } from "/static/analysis.js";
-import { ClockChoice, useClocks } from "/static/clock.js";
-import { Confirm } from "/static/confirm.js";
-import { useGame } from "/static/history.js";
-import { SharedButtons, SharedGame, SILENT, useShared } from "/static/shared.js";
-import { betterMove } from "/static/judged.js";
-import { judgeRetry, Review, reviewGame } from "/static/review.js";
-import { NetworkView } from "/static/network.js";
-import { Records, SetUp } from "/static/files.js";
-import { Pinned } from "/static/pinned.js";
-import { Rules } from "/static/rules.js";
-import { canSearch, capital, SIDES, statusOf, stepsOf } from "/static/status.js";
+import { html, render, useEffect, useMemo, useRef, useState } from "./html.js";
+import { get, stream } from "./api.js";
+import { BoardView } from "./board.js";
+import { Evaluation, PlayerStrip, scoreOf } from "./players.js";
+import { Analysis, drawingOf } from "./analysis.js";
+import { ClockChoice, useClocks } from "./clock.js";
+import { Confirm } from "./confirm.js";
+import { useGame } from "./history.js";
+import { SharedButtons, SharedGame, SILENT, useShared } from "./shared.js";
+import { betterMove } from "./judged.js";
+import { judgeRetry, Review, reviewGame } from "./review.js";
+import { NetworkView } from "./network.js";
+import { Records, SetUp } from "./files.js";
+import { Pinned } from "./pinned.js";
+import { Rules } from "./rules.js";
+import { canSearch, capital, SIDES, statusOf, stepsOf } from "./status.js";
 
 const titleOf = (game) => game.replace(/^[\w.:]*:/, "");  // of my_module:MyGame its class
 
