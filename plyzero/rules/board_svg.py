@@ -68,7 +68,7 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
         _beginning(board.style, title, style, *box) + "".join(_draw_ground(board, *box)),
         *(
             "".join(_draw_cell(cell, board, cell in last, marks.get(cell.name.lower(), ""), neighbours, stars))
-            for cell in sorted(board.cells, key=_layer)
+            for cell in drawn_cells(board)
         ),
         *(
             "".join(_draw_dice(label))
@@ -78,6 +78,11 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
         ),
         "</svg>",
     ]
+
+
+def drawn_cells(board: Board) -> list[Cell]:
+    """Return the cells in the order of their parts in `svg_parts`."""
+    return sorted(board.cells, key=_layer)
 
 
 def _layer(cell: Cell) -> int:

@@ -17,9 +17,10 @@ from plyzero.files import TEMPORARY, list_names, read_file, remove_tree, rename,
 from plyzero.kits.browser.game_texts import GameTexts
 from plyzero.network.onnx_graph import GraphError, parse
 from plyzero.network.onnx_network import Network, resize
-from plyzero.play.bundled_bots import find_card
+from plyzero.play.bundled_bots import Card, Level, find_card
+from plyzero.play.spots import spot_of
 from plyzero.rules.board import FILLS
-from plyzero.rules.board_svg import board_css
+from plyzero.rules.board_svg import board_css, drawn_cells
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import without_setup
 from plyzero.rules.compiled_game import CompiledGame
@@ -45,11 +46,13 @@ class SharedBot(NamedTuple):
     name:   for people, such as "the bundled bot".
     model:  the ONNX file, for the board's size.
     search: settings of the search as the page names them.
+    card:   of the bundled bot, None for another one.
     """
 
     name: str
     model: bytes
     search: dict[str, Any]
+    card: Card | None = None
 
 
 def find_bot(game: GameSpec, *, run: Path | None = None, net: Path | None = None) -> SharedBot:
@@ -57,6 +60,7 @@ def find_bot(game: GameSpec, *, run: Path | None = None, net: Path | None = None
 
     Raises UserError if there is none, or if it is not for this game.
     """
+    card = None if net or run else find_card(game)
     if net:
         name, content = net.name, read_model_file(net)
     elif run:
@@ -65,7 +69,7 @@ def find_bot(game: GameSpec, *, run: Path | None = None, net: Path | None = None
         if not names:
             raise UserError(f"{run} has no model yet; train it first, or give a model by --net FILE")
         name, content = f"the network of {run.name} after {names[0].step} steps", read_model(opened.models, names[0])
-    elif card := find_card(game):
+    elif card:
         name, content = "the bundled bot", read_model_file(card.network)
     else:
         raise UserError(f"{game.name} has no bundled bot: give one by --run DIR or --net FILE")
@@ -81,7 +85,7 @@ def find_bot(game: GameSpec, *, run: Path | None = None, net: Path | None = None
         "fpuReduction": settings.fpu_reduction,
         "allRolls": settings.all_rolls,
     }
-    return SharedBot(name, content, search)
+    return SharedBot(name, content, search, card)
 
 
 def describe_game(game: GameSpec, texts: GameTexts, bot: SharedBot) -> dict[str, Any]:
@@ -113,6 +117,7 @@ def describe_game(game: GameSpec, texts: GameTexts, bot: SharedBot) -> dict[str,
         "rolls": texts.rolls.as_fields(),
         "board": texts.board.as_fields(),
         "cells": len(board.cells),
+        "places": [None if cell.shape == "card" else spot_of(cell) for cell in drawn_cells(board)],
         "scoreboard": texts.scoreboard.as_fields() if texts.scoreboard else None,
         "colours": list(board.player_colours),
         "fills": [FILLS[name] for name in board.player_colours],
@@ -120,6 +125,19 @@ def describe_game(game: GameSpec, texts: GameTexts, bot: SharedBot) -> dict[str,
         "notes": notes,
         "bot": bot.name,
         "search": bot.search,
+        "levels": [_describe_level(level) for level in bot.card.levels] if bot.card else [],
+        "level": bot.card.default if bot.card else None,
+        "review": dict(bot.card.review) or None if bot.card else None,
+    }
+
+
+def _describe_level(level: Level) -> dict[str, Any]:
+    return {
+        "number": level.number,
+        "simulations": level.simulations,
+        "temperature": level.temperature,
+        "claim": level.claim,
+        "scores": level.scores,
     }
 
 

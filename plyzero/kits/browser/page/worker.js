@@ -1,4 +1,5 @@
 // The bot, in a worker of its own: it loads rules.wasm, game.json and model.onnx, which lie beside it, and answers messages.
+// What follows # in its address is the version of the model, of model.json.
 //
 //   {id, kind: "about"}                                       {id, kind: "about", game, simulationsPerSecond}
 //   {id, kind: "search", state, simulations, seconds?}        {id, kind: "progress", result} now and then, at the end
@@ -46,13 +47,13 @@ async function answer(message) {
 
 // Loads the bot and measures its speed.
 async function load() {
-  const at = (name) => new URL(name, import.meta.url);
+  const at = (name) => new URL(name, import.meta.url), version = new URL(import.meta.url).hash.slice(1);
   ort.env.wasm.numThreads = 1;
   ort.env.wasm.wasmPaths = at("./").href;
   const [game, code, model] = await Promise.all([
     fetched(at("game.json"), (response) => response.json()),
     fetched(at("rules.wasm"), (response) => response.arrayBuffer()),
-    fetched(at("model.onnx"), (response) => response.arrayBuffer()),
+    fetched(at(`model.onnx${version && `?version=${version}`}`), (response) => response.arrayBuffer()),
   ]);
   const rules = await loadRules(code, game), evaluate = await loadNetwork(ort, new Uint8Array(model), game);
   const limits = { simulations: MEASURED, leaves: leavesOf(MEASURED), ...game.search }, state = firstDecision(rules);

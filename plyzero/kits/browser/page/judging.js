@@ -1,0 +1,1 @@
+export const reviewed = () => Promise.reject(new Error("none"));
