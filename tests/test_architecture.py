@@ -32,7 +32,7 @@ LAYERS = (
 
 KITS = {
     "adapters": set(),
-    "browser": set(),
+    "browser": {"web"},
     "engines": set(),
     "cluster": set(),
     "imitation": {"engines"},

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any
 
 from plyzero.kits.browser.wasm import compile_rules
-
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import Game

@@ -8,6 +8,7 @@ byte_tables   texts as functions of a few bytes of the state
 game_texts    names of moves, the board and the scoreboard of a game as such tables
 proof         module and tables compared with Python on random positions
 game_folder   the files of a game and its bot
+page_files    the files of the page
 sharing       all of this in order
 web_runtime   ONNX Runtime for the browser
 """

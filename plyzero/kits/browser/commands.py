@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from plyzero.commands import common
 from plyzero.commands.play import Net, RunToPlay
 from plyzero.errors import UserError
-from plyzero.kits.browser.proof import POSITIONS
+
+POSITIONS: Final = 10_000
+"""Number of positions that are compared."""
 
 
 @common.in_panel("Play")
@@ -33,6 +34,7 @@ def share(
 ) -> None:
     """Make a folder with which any browser plays GAME against its bot, without Python and without a server."""
     from plyzero.kits.browser.game_folder import expect_free, find_bot
+    from plyzero.kits.browser.page_files import page_files
     from plyzero.kits.browser.sharing import share_game
     from plyzero.kits.browser.wasm import expect_compiled, find_linker
     from plyzero.kits.browser.web_runtime import find_runtime
@@ -48,7 +50,7 @@ def share(
     with common.show_progress("reading the model") as report, common.playing(spec) as printed:
         bot = find_bot(spec, run=run, net=net)
         report("fetching ONNX Runtime for the browser")
-        page = {**_page_files(), **find_runtime(runtime)}
+        page = {**page_files(), **find_runtime(runtime)}
         shared = share_game(spec, bot, folder, page=page, positions=positions, report=report)
     proof = shared.proof
     print(
@@ -60,9 +62,3 @@ def share(
         print(f"In {proof.unknown} of these it does not know a part of the board or a score.", file=printed)
     for note in shared.notes:
         print(note, file=printed)
-
-
-def _page_files() -> dict[str, bytes]:
-    """Return the files of the page that do not depend on the game, by name."""
-    page = files("plyzero.kits.browser").joinpath("page")
-    return {each.name: each.read_bytes() for each in page.iterdir() if each.is_file()}

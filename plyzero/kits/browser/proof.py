@@ -30,9 +30,6 @@ from plyzero.rules.game import ONGOING, board_of
 from plyzero.rules.notation import action_names
 from plyzero.rules.random_game import PlayedGame
 
-POSITIONS: Final = 10_000
-"""Number of positions that are compared."""
-
 SEED: Final = 2
 """The seed of the games, which are others than those that tables are made from."""
 
@@ -63,7 +60,7 @@ def prove(
     module: bytes,
     texts: GameTexts,
     *,
-    positions: int = POSITIONS,
+    positions: int,
     report: Report = lambda text: None,
 ) -> Proof:
     """Compare a module and tables with the rules and texts of a game, in so many positions of random games or more.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from plyzero.kits.browser.game_folder import SharedBot, expect_free, folder_files, write_folder
 from plyzero.kits.browser.game_texts import Report, find_texts
-from plyzero.kits.browser.proof import POSITIONS, Proof, prove
+from plyzero.kits.browser.proof import Proof, prove
 from plyzero.kits.browser.wasm import compile_rules
 from plyzero.rules.catalog import GameSpec
 
@@ -34,7 +34,7 @@ def share_game(
     directory: Path,
     *,
     page: Mapping[str, bytes],
-    positions: int = POSITIONS,
+    positions: int,
     report: Report = lambda text: None,
 ) -> Shared:
     """Write the game and its bot into `directory`, as `write_folder` does, once the proof holds.
