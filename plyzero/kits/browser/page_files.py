@@ -16,18 +16,27 @@ PAGE: Final = Path(__file__).parent / "page"
 """The directory of the files of the shared page alone."""
 
 FROM_WEB: Final = (
+    "address.js",
     "analysis.js",
-    "api.js",
     "board.js",
     "clock.js",
     "confirm.js",
+    "files.js",
+    "history.js",
     "html.js",
     "icon.svg",
+    "judged.js",
     "moves.js",
     "network.js",
     "overlay.js",
+    "pinned.js",
     "play.css",
+    "play.js",
     "players.js",
+    "review.js",
+    "rules.js",
+    "sgf.js",
+    "shared.js",
     "status.js",
     "style.css",
     "vendor/htm-LICENSE",
@@ -39,21 +48,15 @@ FROM_WEB: Final = (
 """Files of kits/web/page that the shared page loads, and those that these load."""
 
 STATIC: Final = "static/"
-"""The folder of these files; `/static/` is their address at the server."""
+"""The folder of these files, which load each other by relative addresses."""
 
 MAX_BYTES: Final = 4 << 20
 """Largest file that is read."""
 
 
 def page_files() -> dict[str, bytes]:
-    """Return the files by name, with folders separated by /. Addresses `/static/...` in them are relative ones."""
+    """Return the files by name, with folders separated by /."""
     found = {STATIC + name: PAGE_OF_WEB / name for name in FROM_WEB}
     own = (each for each in sorted(PAGE.rglob("*")) if each.is_file())
     found |= {each.relative_to(PAGE).as_posix(): each for each in own}
-    return {name: _relative(name, read_file(path, max_bytes=MAX_BYTES)) for name, path in found.items()}
-
-
-def _relative(name: str, content: bytes) -> bytes:
-    """Return a file of the page, so that it works in every folder of every server."""
-    up = "../" * name.count("/") or "./"
-    return content.replace(b'"/static/', f'"{up}{STATIC}'.encode())
+    return {name: read_file(path, max_bytes=MAX_BYTES) for name, path in found.items()}

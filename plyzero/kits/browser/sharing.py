@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from plyzero.kits.browser.game_folder import SharedBot, expect_free, folder_files, write_folder
 from plyzero.kits.browser.game_texts import Report, find_texts
 from plyzero.kits.browser.proof import Proof, prove
 from plyzero.kits.browser.wasm import compile_rules
 from plyzero.rules.catalog import GameSpec
+
+LIST: Final = "files.json"
+"""The file with the names of the others, which a page keeps for visits without a network."""
 
 
 class Shared(NamedTuple):
@@ -48,5 +52,6 @@ def share_game(
     texts = find_texts(game, report)
     proof = prove(game, module, texts, positions=positions, report=report)
     files = {**page, **folder_files(game, module, texts, bot)}
+    files[LIST] = json.dumps(sorted(files)).encode()
     write_folder(directory, files)
     return Shared(len(module), {name: len(content) for name, content in files.items()}, proof, texts.notes)

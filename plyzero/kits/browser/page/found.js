@@ -1,6 +1,6 @@
 // What a search of the worker has found, as /api/think of `plyzero serve` answers it.
 
-import { MAX_LINE } from "./positions.js";
+import { MAX_LINE, sampled } from "./positions.js";
 
 const HOPELESS = 0.05; // the expected score below which a bot offers to resign
 const LINES = 3; // moves whose lines are drawn
@@ -36,8 +36,7 @@ function compare(one, other) {
 export function chosen(result, temperature, random) {
   if (!temperature || result.plies !== null) return result.best;
   const weights = result.moves.map(({ policy }) => policy ** (1 / temperature));
-  let left = random() * weights.reduce((sum, each) => sum + each, 0);
-  return (result.moves.find((_, i) => (left -= weights[i]) < 0) ?? result.moves.at(-1)).action;
+  return sampled(result.moves, weights, random()).action;
 }
 
 // Returns whether the player to move should resign: both the position and its best move say so.

@@ -65,9 +65,7 @@ export class Positions {
   // Returns a random move, each as likely as another one, or a roll by its probability.
   randomMove(position) {
     const moves = this.moves(position);
-    if (!position.chances) return moves[Math.floor(this.random() * moves.length)];
-    let left = this.random() * moves.reduce((sum, roll) => sum + position.chances[roll], 0);
-    return moves.find((roll) => (left -= position.chances[roll]) < 0) ?? moves.at(-1);
+    return sampled(moves, moves.map((move) => (position.chances ? position.chances[move] : 1)), this.random());
   }
 
   // Returns what /api/position answers: the position after `at` moves and rolls of the game with these names; null = the last one.
@@ -118,6 +116,11 @@ export class Positions {
   // Returns the parts of the drawing of a position; null for one that is not known.
   parts({ state }) {
     return this.game.board.items.map((_, part) => textOf(this.game.board, part, state));
+  }
+
+  // Returns whether a piece is on every cell but dots.
+  isFull(position) {
+    return this.parts(position).slice(1, 1 + this.game.cells).every((part) => hasPiece(part) || /class="cell dot/.test(part));
   }
 
   // Returns the drawing of a position. The cells whose parts were others `before` are marked.
@@ -198,6 +201,16 @@ export class Positions {
     for (const [i, place] of at.entries()) state[place] = values[number][i];
     return state;
   }
+}
+
+// Returns one of the items, whose probabilities are as the weights. random: from [0, 1).
+export function sampled(items, weights, random) {
+  let left = random * weights.reduce((sum, each) => sum + each, 0);
+  for (const [i, item] of items.entries()) {
+    left -= weights[i];
+    if (left < 0 && weights[i] > 0) return item;
+  }
+  return items[weights.findLastIndex((each) => each > 0)];
 }
 
 export const isChance = ({ awaitsSetup, chances }) => awaitsSetup || chances !== null;

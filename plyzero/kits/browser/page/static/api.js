@@ -4,6 +4,7 @@ import { startBot } from "../bot.js";
 import { describeEnds } from "../ends.js";
 import { chosen, describeFound, isHopeless } from "../found.js";
 import { reviewed } from "../judging.js";
+import { keepFiles } from "../offline.js";
 import { isChance, Positions } from "../positions.js";
 import { loadRules, ONGOING } from "../wasm.js";
 
@@ -55,7 +56,9 @@ async function load() {
     fetched("rules.wasm", (response) => response.arrayBuffer()),
     newestModel(),
   ]);
-  return { positions: new Positions(await loadRules(rules, game)), game, models: { newest: model, loaded: model, bot: startBot(model.version) } };
+  const positions = new Positions(await loadRules(rules, game)), bot = startBot(model.version);
+  bot.about.then(keepFiles, () => undefined); // later, so that no file is fetched twice
+  return { positions, game, models: { newest: model, loaded: model, bot } };
 }
 
 async function fetched(name, read, options = {}) {
@@ -104,7 +107,7 @@ function playersOf(game, speed) {
   const pace = (simulations) => (secondsOf(simulations) < 0.1 ? "" : `about ${Number(secondsOf(simulations).toPrecision(1))} s a move in this browser`);
   const levels = game.levels.map(({ number, simulations, temperature, claim, scores }) => ({
     id: `level:${number}`, name: `${game.bot}, level ${number} of ${game.levels.length}: ${claim}`,
-    strength: [scores, pace(simulations)].filter(Boolean).join("; "), simulations, temperature,
+    strength: [claim === scores ? "" : scores, pace(simulations)].filter(Boolean).join("; "), simulations, temperature,
   }));
   const networks = SIMULATIONS.map((simulations) => ({
     id: `net:${simulations}`, name: simulations ? `the network, ${simulations} simulations a move` : "the network, without a search",
