@@ -66,6 +66,7 @@ def run_node(driver: Path, asked: Mapping[str, Any], files: Mapping[str, bytes] 
         page = Path(folder, "page")
         shutil.copytree(PAGE, page)
         for name, content in {"package.json": b'{"type": "module"}', **files}.items():
+            (page / name).parent.mkdir(parents=True, exist_ok=True)
             (page / name).write_bytes(content)
         text = json.dumps({"page": page.as_uri(), **asked})
         done = subprocess.run([node, driver], input=text, capture_output=True, text=True, timeout=SECONDS, check=False)

@@ -9,33 +9,9 @@ import pytest
 
 from plyzero.rules.catalog import load_game
 from tests.helpers.node_search import description, rules_of, run_node
+from tests.helpers.shared_page import RUNTIME
 
 DRIVER = Path(__file__).parents[2] / "helpers" / "node_worker.mjs"
-
-RUNTIME = b"""
-export const env = { wasm: {} };
-
-export class Tensor {
-  constructor(type, data, dims) {
-    Object.assign(this, { type, data, dims });
-  }
-}
-
-export const InferenceSession = {
-  async create(bytes) {
-    const actions = bytes[0];
-    return {
-      outputNames: ["logits", "wdl"],
-      async run({ observations }) {
-        const count = observations.dims[0];
-        const draws = Float32Array.from({ length: 3 * count }, (_, i) => Number(i % 3 === 1));
-        return { logits: { data: new Float32Array(count * actions) }, wdl: { data: draws } };
-      },
-    };
-  },
-};
-"""
-"""Stands for onnxruntime-web, with a network for as many actions as the first byte of its file says."""
 
 
 def answers_of(

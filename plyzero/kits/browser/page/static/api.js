@@ -57,7 +57,7 @@ async function load() {
     newestModel(),
   ]);
   const positions = new Positions(await loadRules(rules, game)), bot = startBot(model.version);
-  bot.about.then(keepFiles, () => undefined); // later, so that no file is fetched twice
+  bot.about.then(keepFiles).catch(() => undefined); // later, so that no file is fetched twice; the page works without it
   return { positions, game, models: { newest: model, loaded: model, bot } };
 }
 
