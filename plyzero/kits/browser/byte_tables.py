@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -18,6 +19,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from plyzero.kits.browser.state_numbers import Number, StateNumbers, Template, filled
 
 MAX_BYTES: Final = 8
 """Largest number of bytes that decide an item."""
@@ -42,6 +45,9 @@ MAX_CELLS: Final = 50_000
 
 FEW: Final = 4
 """Bytes that decided other items are taken again only if so many samples have the same values of them, on average."""
+
+TAGS: Final = re.compile("<[^>]*>?|[^<]+")
+"""The words of a drawing: tags, and what is between them."""
 
 Texts = Sequence[str | None]
 """The text of each item in a position; None = unknown there."""
@@ -71,11 +77,11 @@ class Node(NamedTuple):
 class Table:
     """The texts of several items.
 
-    texts: all different ones.
+    texts: all different ones; one with numbers of the state is a template.
     items: for each item a Node, the number of its text if it is always the same, or None if no sample has one.
     """
 
-    texts: list[str]
+    texts: list[str | Template]
     items: list[Node | int | None]
 
     def text(self, number: int, state: NDArray[np.uint8]) -> str | None:
@@ -84,7 +90,10 @@ class Table:
         while isinstance(found, Node):
             value = state[found.at]
             found = next((run.child for run in found.runs if run.first <= value <= run.last), None)
-        return None if found is None else self.texts[found]
+        if found is None:
+            return None
+        text = self.texts[found]
+        return text if isinstance(text, str) else filled(text, state)
 
     def as_fields(self) -> dict[str, Any]:
         """Return, as JSON, what docs/formats.md describes."""
@@ -102,7 +111,18 @@ class Table:
             return -1 - numbers[found]
 
         items = [None if item is None else reference(item) for item in self.items]
-        return {"texts": self.texts, "nodes": nodes, "items": items}
+        words: dict[str | Number, int] = {}
+        texts = [_in_words(text, words) for text in self.texts]
+        return {"words": list(words), "texts": texts, "nodes": nodes, "items": items}
+
+
+def _in_words(text: str | Template, words: dict[str | Number, int]) -> str | list[int]:
+    """Return a text without elements of SVG as it is, another one as the numbers of its words, which are added."""
+    if isinstance(text, str) and "<" not in text:
+        return text
+    parts = [text] if isinstance(text, str) else text
+    split = [[part] if isinstance(part, Number) else TAGS.findall(part) for part in parts]
+    return [words.setdefault(word, len(words)) for each in split for word in each]
 
 
 class UndecidedError(Exception):
@@ -116,8 +136,12 @@ class UndecidedError(Exception):
 class Samples:
     """States with the texts of all items, from real positions and from states that were made of their bytes."""
 
-    def __init__(self, items: int) -> None:
-        self._items = items
+    def __init__(self, items: int, record: np.dtype[np.void] | None = None) -> None:
+        """Create a collection without samples.
+
+        record: that of the states, if texts may have numbers of them; None = every text stands for itself.
+        """
+        self._items, self._record = items, record
         self._states: list[NDArray[np.uint8]] = []
         self._texts: list[NDArray[np.int32]] = []
         self._is_real: list[bool] = []
@@ -142,15 +166,20 @@ class Samples:
         """Return the table of these samples. Raises UndecidedError if nothing decides an item."""
         states, is_real, texts = self.states, np.array(self._is_real), np.array(self._texts)
         finder = _Finder(states)
+        numbers = StateNumbers(states, self._record) if self._record else None
         items: list[Node | int | None] = []
+        all_texts: dict[str | Template, int] = dict(self._numbers)
+        given = list(self._numbers)
         for number in range(self._items):
             column = texts[:, number].astype(np.int64)
             known = column >= 0
             if not known.any():
                 items.append(None)
                 continue
+            if numbers:
+                column[known] = numbers.replaced(given, column[known], np.flatnonzero(known), all_texts)
             items.append(_item(finder, column, np.flatnonzero(known), np.flatnonzero(known & is_real), number))
-        return _with_used_texts(list(self._numbers), items)
+        return _with_used_texts(list(all_texts), items)
 
 
 def _item(finder: _Finder, column: Numbers, known: Numbers, real: Numbers, number: int) -> Node | int:
@@ -336,7 +365,7 @@ def _texts_of(tree: Node | int | None) -> set[int]:
     return set() if tree is None else {tree}
 
 
-def _with_used_texts(texts: list[str], items: list[Node | int | None]) -> Table:
+def _with_used_texts(texts: list[str | Template], items: list[Node | int | None]) -> Table:
     used = sorted(set().union(*map(_texts_of, items)))
     new = [-1] * len(texts)
     for place, number in enumerate(used):

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -79,6 +80,11 @@ class GameTexts:
     scoreboard: Table | None
     notes: list[str]
 
+    @cached_property
+    def path_of(self) -> dict[str, tuple[str, ...]]:
+        """The path of each text of `names`."""
+        return {str(text): path for text, path in zip(self.names.texts, self.paths, strict=True)}
+
 
 def find_texts(game: GameSpec, report: Report = lambda text: None) -> GameTexts:
     """Return the texts of a game. Raises UserError if names or the board do not follow from a few bytes of the state.
@@ -94,20 +100,20 @@ def find_texts(game: GameSpec, report: Report = lambda text: None) -> GameTexts:
     first = board_parts(start)
     if not first:
         raise UserError(f"{game.name} cannot be shared: a page shows its board, and it has none; write render()")
-    board = finder.table(board_parts, len(first), "the board", describe=finder.describe_part)
+    board = finder.table(board_parts, len(first), "the board", describe=finder.describe_part, has_numbers=True)
     shown_board = board_of(start)
     assert shown_board
     scoreboard = None
     if type(start).scoreboard is not Game.scoreboard:
         try:
-            scoreboard = finder.table(scoreboard_of, 2, "the scoreboard")
+            scoreboard = finder.table(scoreboard_of, 2, "the scoreboard", has_numbers=True)
         except UserError:
             notes.append("The scoreboard is left out: it does not follow from a few bytes of the state.")
     if finder.has_marks():
         notes.append("Marks on the board, such as that of a king in check, are left out.")
     if type(start).san is not Game.san:
         notes.append("Moves have their plain names, not those that people write.")
-    paths = [shown_board.path(text) for text in names.texts]
+    paths = [shown_board.path(str(text)) for text in names.texts]
     return GameTexts(names, rolls, paths, board, scoreboard, notes)
 
 
@@ -209,15 +215,17 @@ class _TextFinder:
         *,
         made: TextsOf | None = None,
         describe: Callable[[int], str] = str,
+        has_numbers: bool = False,
     ) -> Table:
         """Return the table of `items` texts.
 
         what:     the texts, in messages.
         made:     returns the texts in made states, if others are known there.
         describe: names an item in messages.
+        has_numbers: whether numbers in the texts may be numbers of the state.
         Raises UserError if nothing decides an item.
         """
-        samples = Samples(items)
+        samples = Samples(items, self._start.State if has_numbers else None)
         if not items:
             samples.add(self._start.state, (), is_real=True)
             return samples.table()

@@ -160,7 +160,7 @@ def _differing_names(position: CompiledGame, board: Board | None, texts: GameTex
         for item, text, found in _other_texts(position, table, expected):
             known = "unknown" if found is None else shown(found)
             yield f"the name of {what} {item} is {known} on the page, expected {shown(text)}"
-    known_paths = dict(zip(texts.names.texts, texts.paths, strict=True))
+    known_paths = texts.path_of
     for name in names:
         if board and name is not None and name in known_paths and known_paths[name] != board.path(name):
             clicks = " ".join(known_paths[name])

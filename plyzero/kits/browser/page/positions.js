@@ -11,6 +11,7 @@ export const MAX_LINE = 6; // moves of a line that are shown
 // What can be asked of a game. rules: of wasm.js, whose `game` is game.json. random: returns numbers from [0, 1).
 export class Positions {
   #paths; // name of a move -> names of the cells that are clicked
+  #cells = new Map(); // name of a cell, in small letters -> its parts of the drawing
 
   constructor(rules, random = Math.random) {
     const { names, paths } = rules.game;
@@ -19,6 +20,10 @@ export class Positions {
     this.random = random;
     this.#paths = new Map(names.texts.map((name, i) => [name, paths[i].split(" ").filter(Boolean)]));
     this.start = this.#position(rules.start, Boolean(this.game.setups));
+    for (const [at, part] of this.parts(this.start).slice(0, 1 + this.game.cells).entries()) {
+      const name = cellOf(part);
+      if (at) this.#cells.set(name, [...(this.#cells.get(name) ?? []), at]);
+    }
   }
 
   // Returns the position after a legal move, a possible roll or a set-up.
@@ -138,8 +143,7 @@ export class Positions {
   spots(parts, name) {
     const path = this.#paths.get(name) ?? [];
     return path.map((cell, i) => {
-      const cells = [...parts.keys()].filter((at) => at && at <= this.game.cells && cellOf(parts[at]) === cell);
-      const isLifted = path.length > 1 && i === 0;
+      const cells = this.#cells.get(cell) ?? [], isLifted = path.length > 1 && i === 0;
       const found = isLifted ? cells.findLast((at) => hasPiece(parts[at])) : cells.find((at) => !hasPiece(parts[at]));
       return this.game.places[(found ?? cells.at(-1)) - 1] ?? null;
     });
@@ -172,8 +176,8 @@ export class Positions {
     const isMeant = paths.some((path) => cells.every((cell, i) => path[i] === cell));
     const lifts = this.moves(position).some((move) => (this.#paths.get(this.nameOf(position, move)) ?? []).length > 1);
     if (cells.length === 1 && !isMeant) return `No move begins at ${cells[0]}.`;
-    const own = parts.slice(1, 1 + this.game.cells).filter((part) => cellOf(part) === cells[0]);
-    if (cells.length === 1 && !lifts && own.length && own.every(hasPiece)) return `${cells[0]} is taken.`;
+    const own = this.#cells.get(cells[0]) ?? [];
+    if (cells.length === 1 && !lifts && own.length && own.every((at) => hasPiece(parts[at]))) return `${cells[0]} is taken.`;
     return `${cells.join(" to ")} is not a legal move here.`;
   }
 
@@ -219,14 +223,26 @@ export const isChance = ({ awaitsSetup, chances }) => awaitsSetup || chances !==
 export const moversOf = (positions) => positions.slice(0, -1).map((each) => (isChance(each) ? null : each.toPlay));
 
 // Returns the text of an item of a table of game.json in a state; null if it is not known there.
-export function textOf({ texts, nodes, items }, item, state) {
+export function textOf({ words, texts, nodes, items }, item, state) {
   let reference = items[item];
   while (reference !== null && reference < 0) {
     const [at, ...ranges] = nodes[-1 - reference], value = state[at];
     reference = null;
     for (let i = 0; i < ranges.length; i += 3) if (ranges[i] <= value && value <= ranges[i + 1]) reference = ranges[i + 2];
   }
-  return reference === null ? null : texts[reference];
+  if (reference === null) return null;
+  const text = texts[reference];
+  return typeof text === "string" ? text : text.map((word) => wordIn(words[word], state)).join("");
+}
+
+// A word is a text, or a number of the state: factor times an integer, and `plus` more.
+function wordIn(word, state) {
+  if (typeof word === "string") return word;
+  const [at, bytes, isSigned, factor, plus] = word;
+  let value = 0;
+  for (let i = 0; i < bytes; i++) value += state[at + i] * 256 ** i;
+  if (isSigned && value >= 256 ** bytes / 2) value -= 256 ** bytes;
+  return String(factor * value + plus);
 }
 
 // Returns the plies of the last turn of a player: its moves, with nothing but rolls between them.
