@@ -108,9 +108,9 @@ def test_a_network_without_levels_has_those_of_its_simulations():
 
 
 def result_of(moves: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-    usual = {"proven": None, "plies": None, "points": None, "prior": 0.5, "policy": 0.5}
-    return {"value": 0.2, "draw": 0.1, "points": None, "networkValue": 0, "proven": None, "plies": None, "simulations": 4,
-            "best": 3, "moves": [{**usual, **each} for each in moves], **fields}  # fmt: skip
+    of_move = {"proven": None, "plies": None, "points": None, "prior": 0.5, "policy": 0.5}
+    of_all = {"proven": None, "plies": None, "points": None, "networkValue": 0, "simulations": 4, "best": 3}
+    return {"value": 0.2, "draw": 0.1, **of_all, "moves": [{**of_move, **each} for each in moves], **fields}
 
 
 def test_what_a_search_has_found_has_names_lines_and_the_choice():

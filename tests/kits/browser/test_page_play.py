@@ -172,7 +172,7 @@ def test_the_page_works_on_a_phone_and_for_people_who_cannot_see(shared):
 def test_after_the_first_visit_the_page_works_without_a_network(shared):
     page = shared("connect-four", "moves=4&first=you&second=level:8", **WINDOW)
     wait_for_status(page, "The bundled bot plays|It is your move")
-    page.wait_for_function("navigator.serviceWorker.controller !== null")
+    page.wait_for_function("() => navigator.serviceWorker.controller !== null")
     page.context.set_offline(True)
     page.reload()
     wait_for_status(page, "It is your move")
