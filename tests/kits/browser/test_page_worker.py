@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,25 @@ class TestWorker:
         assert {each["kind"] for each in progress} == {"progress"}
         assert (last["kind"], last["isStopped"], about["kind"]) == ("result", True, "about")
         assert progress[0]["result"]["simulations"] <= last["result"]["simulations"] < 10**6
+
+    def test_a_win_of_a_few_plies_is_found_after_a_search_that_has_missed_it(self):
+        """With 3 and 4 of the lowest row, and nothing beside them, 2 or 5 makes two threats at once."""
+        start = load_game("connect-four").start
+        state = reduce(lambda position, action: position.play(action), (3, 3, 2, 2), start).state.tolist()
+        asked = {"kind": "search", "state": state, "simulations": 16}
+        plain, solved = answers_of([{"id": 0, **asked}, {"id": 1, **asked, "shortWins": True}])
+        assert plain["result"]["proven"] is None
+        result = solved["result"]
+        assert (result["proven"], result["plies"], result["value"]) == ("win", 3, 1)
+        assert result["best"] in (1, 4)
+        (best,) = [each for each in result["moves"] if each["policy"]]
+        assert (best["action"], best["proven"], len(best["line"])) == (result["best"], "win", 3)
+
+    def test_where_no_win_is_near_a_search_stays_as_it_is(self):
+        state = load_game("connect-four").start.state.tolist()
+        asked = {"kind": "search", "state": state, "simulations": 16}
+        plain, same = answers_of([{"id": 0, **asked}, {"id": 1, **asked, "shortWins": True}])
+        assert same["result"] == plain["result"]
 
     def test_the_time_of_a_search_is_limited(self):
         state = load_game("connect-four").start.state.tolist()

@@ -1,19 +1,20 @@
 // The bot, in a worker of its own: it loads rules.wasm, game.json and model.onnx, which lie beside it, and answers messages.
 // What follows # in its address is the version of the model, of model.json.
 //
-//   {id, kind: "about"}                                       {id, kind: "about", game, simulationsPerSecond}
-//   {id, kind: "search", state, simulations, seconds?}        {id, kind: "progress", result} now and then, at the end
-//                                                             {id, kind: "result", result, isStopped}
-//   {kind: "stop", search: id}                                none; that search ends with what it has found
+//   {id, kind: "about"}                             {id, kind: "about", game, simulationsPerSecond}
+//   {id, kind: "search", state, simulations,        {id, kind: "progress", result} now and then, at the end
+//     seconds?, shortWins?}                         {id, kind: "result", result, isStopped}
+//   {kind: "stop", search: id}                      none; that search ends with what it has found
 //
 // `result` is what search.js returns. If anything fails, the answer is {id, kind: "error", message}. Searches are made one
-// after the other; `seconds` counts from the start of the search.
+// after the other; `seconds` counts from the start of the search. shortWins: whether wins of a few plies are looked for then.
 
 import * as ort from "./ort.wasm.min.mjs";
 
 import { loadNetwork } from "./evaluator.js";
 import { loadRules } from "./wasm.js";
 import { resultOf, search } from "./search.js";
+import { withShortWin } from "./short_wins.js";
 
 const LEAVES = 8;  // of a search in a batch, at most one in LEAST_BATCHES of its simulations
 const LEAST_BATCHES = 16;
@@ -81,7 +82,7 @@ function firstDecision(rules) {
 
 const leavesOf = (simulations) => Math.max(1, Math.min(LEAVES, Math.floor(simulations / LEAST_BATCHES)));
 
-async function searched({ rules, evaluate }, { id, state, simulations = MOST_SIMULATIONS, seconds = Infinity }) {
+async function searched({ rules, evaluate }, { id, state, simulations = MOST_SIMULATIONS, seconds = Infinity, shortWins = false }) {
   const end = performance.now() + 1000 * seconds;
   let turned = performance.now(), shown = turned;
 
@@ -97,7 +98,8 @@ async function searched({ rules, evaluate }, { id, state, simulations = MOST_SIM
     return stopped.has(id) || performance.now() >= end;
   }
 
-  return search(rules, Uint8Array.from(state), evaluate, { ...rules.game.search, simulations, leaves: leavesOf(simulations), onBatch });
+  const result = await search(rules, Uint8Array.from(state), evaluate, { ...rules.game.search, simulations, leaves: leavesOf(simulations), onBatch });
+  return shortWins ? withShortWin(rules, Uint8Array.from(state), result) : result;
 }
 
 // Waits until other messages have been read: WebAssembly computes without a pause.

@@ -108,10 +108,11 @@ function playersOf(game, speed) {
   const levels = game.levels.map(({ number, simulations, temperature, claim, scores }) => ({
     id: `level:${number}`, name: `${game.bot}, level ${number} of ${game.levels.length}: ${claim}`,
     strength: [claim === scores ? "" : scores, pace(simulations)].filter(Boolean).join("; "), simulations, temperature,
+    shortWins: number === game.levels.length, // as at the level that was measured
   }));
   const networks = SIMULATIONS.map((simulations) => ({
     id: `net:${simulations}`, name: simulations ? `the network, ${simulations} simulations a move` : "the network, without a search",
-    strength: pace(simulations), simulations, temperature: 0,
+    strength: pace(simulations), simulations, temperature: 0, shortWins: true,
   }));
   const searching = (levels.length ? levels : networks).filter(({ simulations }) => secondsOf(simulations) <= MOST_SECONDS);
   return [...searching.map((each) => ({ ...each, seconds: secondsOf(each.simulations) })), { id: "random", name: "the random player", strength: "" }];
@@ -167,9 +168,10 @@ async function think(fields, report, asked) {
   const { simulationsPerSecond } = await models.bot.about;
   const player = playersOf(game, simulationsPerSecond).find(({ id }) => id === fields.player);
   if (fields.player && !player) throw new Error(`Expected a player of this page, got ${fields.player}; choose another one.`);
-  const { simulations, temperature } = player ?? { simulations: Number(fields.simulations ?? JUDGE_SIMULATIONS), temperature: 0 };
+  const judge = { simulations: Number(fields.simulations ?? JUDGE_SIMULATIONS), temperature: 0, shortWins: true };
+  const { simulations, temperature, shortWins } = player ?? judge;
   const shown = (result) => report(describeFound(positions, position, result, { of: simulations }));
-  const result = await found(position, { simulations }, fields, asked, shown);
+  const result = await found(position, { simulations, shortWins }, fields, asked, shown);
   return {
     ...describeFound(positions, position, result, { of: simulations, isLast: true }),
     choice: named(chosen(result, temperature, positions.random)),
@@ -181,7 +183,7 @@ async function think(fields, report, asked) {
 async function review({ moves, since = 0, resigned, simulations = JUDGE_SIMULATIONS, ...fields }, report, asked) {
   const { positions, game } = await loaded, { positions: all, moves: made } = positions.parse(split(moves));
   const record = { positions: all.slice(since), moves: made.slice(since), resigned: resigned === undefined ? null : Number(resigned) };
-  const search = (position, number, onProgress) => found(position, { simulations: number }, fields, asked, onProgress);
+  const search = (position, number, onProgress) => found(position, { simulations: number, shortWins: true }, fields, asked, onProgress);
   return reviewed({ positions, search, report, judge: judgeOf(game) }, record, Number(simulations));
 }
 
