@@ -2,6 +2,7 @@
 
 python -m benchmarks.browser --runtime node_modules/onnxruntime-web/dist
 python -m benchmarks.browser --runtime node_modules/onnxruntime-web/dist --network 3 32 --simulations 800 --positions 20
+python -m benchmarks.browser --runtime node_modules/onnxruntime-web/dist --games 50 --simulations 100 --leaves 6
 
 Node runs the modules of the page with the network in onnxruntime-web, which `npm install onnxruntime-web` brings.
 Neither side plays ends exactly by alpha-beta, which the page does not have. Times are those of all searches of an exam,
@@ -10,7 +11,7 @@ one after the other; Python searches the positions side by side, so only its mov
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,10 +27,14 @@ from plyzero.network.model_loader import load_network
 from plyzero.play.players import Bot
 from plyzero.rules.catalog import GameSpec, load_game
 from plyzero.rules.compiled_game import CompiledGame
+from plyzero.rules.random_game import random_move
 from plyzero.run.directory import create_run
 from tests.helpers.node_search import network, search_in_node
 
 ROOT = Path(__file__).parent.parent
+
+OPENING = 4
+"""Number of random moves at the beginning of a game between both."""
 
 
 def main() -> None:
@@ -43,6 +48,9 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, default=64)
     parser.add_argument("--leaves", type=int, nargs="+", default=[1, 8, 16])
     parser.add_argument("--positions", type=int, help="only the first ones of the exam")
+    parser.add_argument(
+        "--games", type=int, help="games between both instead, from random openings, with sides swapped"
+    )
     given = parser.parse_args()
 
     game = load_game(given.game)
@@ -54,6 +62,13 @@ def main() -> None:
             net = Path(folder, "random.onnx")
             options = [f"network.blocks={blocks}", f"network.channels={channels}"]
             net.write_bytes(random_weights(create_run(Path(folder, "run"), game, options=options).root))
+        if given.games:
+            for algorithm in ("puct", "gumbel"):
+                player = python_player(game, net, given.simulations, algorithm)
+                options = {"simulations": given.simulations, "leaves": given.leaves[0]}
+                score = play(game, player, network(net, given.runtime), options, given.games)
+                print(f"page against Python, {algorithm}: {score}", flush=True)
+            return
         for algorithm in ("puct", "gumbel"):
             moves = python_moves(game, exam, net, given.simulations, algorithm)
             print(f"Python, {algorithm}: {share(exam, moves)}", flush=True)
@@ -80,9 +95,46 @@ def state_of(question: Question) -> NDArray[np.uint8]:
 
 def python_moves(game: GameSpec, exam: Sequence[Question], net: Path, simulations: int, algorithm: str) -> list[int]:
     """Return Python's moves, by the tree alone."""
-    loaded = load_network(net, game)
+    return choices(python_player(game, net, simulations, algorithm), exam)
+
+
+def python_player(game: GameSpec, net: Path, simulations: int, algorithm: str) -> Bot:
+    """Return Python's bot, which plays by the tree alone."""
     search = {"algorithm": algorithm, "solver_nodes": 0}
-    return choices(Bot.from_network(loaded, simulations=simulations, search=search), exam)
+    return Bot.from_network(load_network(net, game), simulations=simulations, search=search)
+
+
+def play(game: GameSpec, bot: Bot, evaluator: Mapping[str, str], options: Mapping[str, int], games: int) -> str:
+    """Return the score of the page in games against Python's bot, which are played side by side."""
+    rng = np.random.default_rng(0)
+    openings = [opening(game, rng) for _ in range((games + 1) // 2)]
+    positions = [openings[number // 2] for number in range(games)]  # the page plays first in every other one
+    while True:
+        open_games = [i for i, position in enumerate(positions) if position.outcome() is None]
+        if not open_games:
+            break
+        own = [i for i in open_games if positions[i].to_play == i % 2]
+        others = [i for i in open_games if positions[i].to_play != i % 2]
+        if own:
+            found, _ = search_in_node(game, [{"state": positions[i].state, **options} for i in own], evaluator)
+            for i, result in zip(own, found, strict=True):
+                positions[i] = positions[i].play(result["best"])
+        if others:
+            for i, made in zip(others, bot.search([positions[i] for i in others]), strict=True):
+                positions[i] = positions[i].play(made.best_action())
+    outcomes = [position.outcome() for position in positions]
+    scores = [(1 + outcome.value(i % 2)) / 2 for i, outcome in enumerate(outcomes) if outcome]
+    counts = f"{scores.count(1)} won, {scores.count(0.5)} drawn, {scores.count(0)} lost of {games}"
+    return f"score {brief(mean(np.array(scores)))}, {counts}"
+
+
+def opening(game: GameSpec, rng: np.random.Generator) -> CompiledGame:
+    """Return the position after OPENING random moves, in a game without dice."""
+    position = game.start
+    for _ in range(OPENING):
+        position = position.play(random_move(position, rng))
+    assert isinstance(position, CompiledGame)
+    return position
 
 
 def share(exam: Sequence[Question], moves: Sequence[int]) -> str:

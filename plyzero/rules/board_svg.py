@@ -67,10 +67,7 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
     marks = {mark.name.lower(): mark.text for mark in board.marks}
     return [
         _beginning(board.style, title, style, *box) + "".join(_draw_ground(board, *box)),
-        *(
-            _part_of_cell(cell, look, cell in last, marks.get(cell.name.lower(), ""))
-            for cell in drawn_cells(board)
-        ),
+        *(_part_of_cell(cell, look, cell in last, marks.get(cell.name.lower(), "")) for cell in drawn_cells(board)),
         *(
             "".join(_draw_dice(label))
             if label.text and set(label.text) <= set(DICE + " ")

@@ -58,7 +58,7 @@ def files_of_folder(name: str) -> dict[str, bytes]:
 @cache
 def _files(name: str) -> Mapping[str, bytes]:
     game = load_game(name)
-    bot = SharedBot("the bundled bot", bytes([game.start.num_actions]), {}, find_card(game))
+    bot = SharedBot("the bundled bot", bytes([game.start.num_actions]), {}, card=find_card(game))
     model = {"model.json": json.dumps(MODEL).encode()}
     own = folder_files(game, rules_of(game), find_texts(game), bot)
     return {**page_files(), "ort.wasm.min.mjs": RUNTIME, **own, **model}

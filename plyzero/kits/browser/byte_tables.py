@@ -168,7 +168,7 @@ class Samples:
         finder = _Finder(states)
         numbers = StateNumbers(states, self._record) if self._record else None
         items: list[Node | int | None] = []
-        all_texts: dict[str | Template, int] = dict(self._numbers)
+        all_texts = dict[str | Template, int](self._numbers.items())
         given = list(self._numbers)
         for number in range(self._items):
             column = texts[:, number].astype(np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import re
@@ -15,6 +16,7 @@ import numpy as np
 from plyzero.errors import UserError
 from plyzero.files import TEMPORARY, list_names, read_file, remove_tree, rename, write_file
 from plyzero.kits.browser.game_texts import GameTexts
+from plyzero.kits.browser.half_weights import halve_weights
 from plyzero.network.onnx_graph import GraphError, parse
 from plyzero.network.onnx_network import Network, resize
 from plyzero.play.bundled_bots import Card, Level, find_card
@@ -25,13 +27,16 @@ from plyzero.rules.catalog import GameSpec
 from plyzero.rules.chance import without_setup
 from plyzero.rules.compiled_game import CompiledGame
 from plyzero.rules.game import board_of
-from plyzero.run.directory import open_run
-from plyzero.run.models import list_models, read_model, read_model_file
+from plyzero.run.directory import Run, open_run
+from plyzero.run.models import ModelName, list_models, max_model_bytes, read_model, read_model_file
 
 FORMAT: Final = "plyzero.share/1"
 """The format of game.json, which marks a folder as one of ours."""
 
 GAME: Final = "game.json"
+
+MODEL: Final = "model.json"
+"""The file that says which network model.onnx is."""
 
 MAX_GAME_BYTES: Final = 64 << 20
 """Largest game.json that is read."""
@@ -44,14 +49,16 @@ class SharedBot(NamedTuple):
     """The bot of a page.
 
     name:   for people, such as "the bundled bot".
-    model:  the ONNX file, for the board's size.
+    model:  the ONNX file, for the board's size, with weights of 16 bits.
     search: settings of the search as the page names them.
+    step:   of the training of a run; None if the model is of another place.
     card:   of the bundled bot, None for another one.
     """
 
     name: str
     model: bytes
     search: dict[str, Any]
+    step: int | None = None
     card: Card | None = None
 
 
@@ -60,19 +67,26 @@ def find_bot(game: GameSpec, *, run: Path | None = None, net: Path | None = None
 
     Raises UserError if there is none, or if it is not for this game.
     """
-    card = None if net or run else find_card(game)
     if net:
-        name, content = net.name, read_model_file(net)
-    elif run:
+        return _bot(net.name, read_model_file(net), game)
+    if run:
         opened = open_run(run, game=game)
         names = list_models(opened.models)
         if not names:
             raise UserError(f"{run} has no model yet; train it first, or give a model by --net FILE")
-        name, content = f"the network of {run.name} after {names[0].step} steps", read_model(opened.models, names[0])
-    elif card:
-        name, content = "the bundled bot", read_model_file(card.network)
-    else:
-        raise UserError(f"{game.name} has no bundled bot: give one by --run DIR or --net FILE")
+        return bot_of_run(opened, names[0])
+    if card := find_card(game):
+        return _bot("the bundled bot", read_model_file(card.network), game)._replace(card=card)
+    raise UserError(f"{game.name} has no bundled bot: give one by --run DIR or --net FILE")
+
+
+def bot_of_run(run: Run, name: ModelName) -> SharedBot:
+    """Return a model of a run. Raises what `read_model` raises, and UserError if it is not for the game of the run."""
+    label = f"the network of {run.root.name} after {name.step} steps"
+    return _bot(label, read_model(run.models, name), run.game)._replace(step=name.step)
+
+
+def _bot(name: str, content: bytes, game: GameSpec) -> SharedBot:
     try:
         model = parse(content)
     except GraphError as error:
@@ -80,12 +94,13 @@ def find_bot(game: GameSpec, *, run: Path | None = None, net: Path | None = None
     if resize(model, game):
         content = model.SerializeToString()
     settings = Network(content, game, label=name).search_settings
+    halve_weights(model)
     search = {
         "cPuct": settings.c_puct,
         "fpuReduction": settings.fpu_reduction,
         "allRolls": settings.all_rolls,
     }
-    return SharedBot(name, content, search, card)
+    return SharedBot(name, model.SerializeToString(), search)
 
 
 def describe_game(game: GameSpec, texts: GameTexts, bot: SharedBot) -> dict[str, Any]:
@@ -143,13 +158,49 @@ def _describe_level(level: Level) -> dict[str, Any]:
 
 def folder_files(game: GameSpec, module: bytes, texts: GameTexts, bot: SharedBot) -> dict[str, bytes]:
     """Return the files of a game and its bot by name; a page needs more, which does not depend on the game."""
-    text = json.dumps(describe_game(game, texts, bot), separators=(",", ":"), ensure_ascii=False)
     return {
         "rules.wasm": module,
-        "model.onnx": bot.model,
         "board.css": board_css().encode(),
-        GAME: text.encode(),
+        **_bot_files(bot, describe_game(game, texts, bot), is_watched=False),
     }
+
+
+def _bot_files(bot: SharedBot, game: dict[str, Any], *, is_watched: bool) -> dict[str, bytes]:
+    """Return the files that another bot changes, in the order in which they may be replaced."""
+    about = {
+        "version": version_of(bot.model),
+        "bytes": len(bot.model),
+        "bot": bot.name,
+        "step": bot.step,
+        "isWatched": is_watched,
+    }
+    return {"model.onnx": bot.model, GAME: _as_json(game), MODEL: _as_json(about)}
+
+
+def version_of(model: bytes) -> str:
+    """Return what distinguishes a network from others: 16 hex digits."""
+    return hashlib.sha256(model).hexdigest()[:16]
+
+
+def replace_bot(directory: Path, bot: SharedBot, *, is_watched: bool) -> bool:
+    """Replace the bot of a shared game where it is another one, each file at once, and return whether it was.
+
+    is_watched: whether newer ones may follow.
+    Raises OSError if a file cannot be read or written, and UserError if it is no shared game.
+    """
+    if not _is_ours(directory):
+        raise UserError(f"{directory} has no {GAME} of a shared game any more; share the game again")
+    game = json.loads(read_file(directory / GAME, max_bytes=MAX_GAME_BYTES))
+    changed = _bot_files(bot, game | {"bot": bot.name, "search": bot.search}, is_watched=is_watched)
+    is_new = read_file(directory / "model.onnx", max_bytes=max_model_bytes()) != bot.model
+    for name, content in changed.items():
+        if is_new or name == MODEL:
+            write_file(directory / name, content, replace=True)
+    return is_new
+
+
+def _as_json(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def expect_free(directory: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from plyzero.kits.browser.folder_sizes import Size, sizes_of
 from plyzero.kits.browser.game_folder import SharedBot, expect_free, folder_files, write_folder
 from plyzero.kits.browser.game_texts import Report, find_texts
 from plyzero.kits.browser.proof import Proof, prove
@@ -20,14 +21,12 @@ LIST: Final = "files.json"
 class Shared(NamedTuple):
     """What was written.
 
-    module: bytes of rules.wasm.
-    sizes:  bytes of each file.
-    proof:  what was compared before.
-    notes:  what the page leaves out, as sentences.
+    sizes: those of its parts, as `sizes_of` returns them.
+    proof: what was compared before.
+    notes: what the page leaves out, as sentences.
     """
 
-    module: int
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, Size]
     proof: Proof
     notes: list[str]
 
@@ -54,4 +53,4 @@ def share_game(
     files = {**page, **folder_files(game, module, texts, bot)}
     files[LIST] = json.dumps(sorted(files)).encode()
     write_folder(directory, files)
-    return Shared(len(module), {name: len(content) for name, content in files.items()}, proof, texts.notes)
+    return Shared(sizes_of(files), proof, texts.notes)

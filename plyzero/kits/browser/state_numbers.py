@@ -108,7 +108,8 @@ class StateNumbers:
         for factor in (1, -1):
             left = shown[:, None] - factor * values
             for place in np.flatnonzero((left == left[0]).all(axis=0))[:1].tolist():
-                return Number(*self._places[place], factor, int(left[0, place]))
+                at, size, is_signed = self._places[place]
+                return Number(at, size, is_signed, factor, int(left[0, place]))
         return None
 
 

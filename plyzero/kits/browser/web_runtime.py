@@ -24,19 +24,24 @@ DIGEST: Final = "d2228df7e4616bc3348bf504ee888f3bec43789a273f0a63f3e68d203ce3bf7
 FILES: Final = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
 """The files of the package, in its folder `dist`, that a page loads: 14 MB, without graphics processors."""
 
+LICENSE: Final = "onnxruntime-LICENSE"
+
 MAX_BYTES: Final = 128 << 20
 """Largest archive that is read."""
 
 
 def find_runtime(folder: Path | None = None) -> dict[str, bytes]:
-    """Return FILES by name.
+    """Return FILES by name, and the licence, which the package has not.
 
     folder: has them, in itself or in its `dist`; None = from the package in the cache, which npm fetches at first.
     Raises UserError if the folder lacks them, or if there is no npm; FailedError if npm fails, or if it brings another
     archive than that of VERSION.
     """
-    if folder:
-        return _read_folder(folder)
+    found = _read_folder(folder) if folder else _read_cache()
+    return {**found, LICENSE: read_file(Path(__file__).with_name(LICENSE), max_bytes=MAX_BYTES)}
+
+
+def _read_cache() -> dict[str, bytes]:
     archive = cache_directory() / f"onnxruntime-web-{VERSION}.tgz"
     if not archive.is_file():
         content = _fetch()
