@@ -101,6 +101,17 @@ def test_levels_are_those_of_the_card_and_the_usual_one_moves_within_two_seconds
     assert about[1]["newest"] is None
 
 
+@pytest.mark.parametrize(
+    ("speed", "usual", "last"), [(100, "level:8", "level:9"), (20, "level:7", "level:8"), (1, "level:6", "level:6")]
+)
+def test_a_slow_browser_gets_a_weaker_opponent_and_no_level_that_takes_more_than_ten_seconds(speed, usual, last):
+    about: dict[str, Any] = {"path": "about", "fields": {}}
+    files = files_of_folder(CONNECT_FOUR)
+    found = run_node(DRIVER, {"asked": [about, about], "speed": speed}, files)["answers"][1]
+    assert found["opponent"] == usual
+    assert [each["id"] for each in found["players"]][-2:] == [last, "random"]
+
+
 def test_a_network_without_levels_has_those_of_its_simulations():
     about = answers(DICE, [{"path": "about", "fields": {}}] * 2)[1]
     assert [each["id"] for each in about["players"]] == ["net:0", "net:16", "net:64", "net:256", "net:1024", "random"]

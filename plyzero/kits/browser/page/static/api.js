@@ -121,8 +121,9 @@ function playersOf(game, speed) {
 // Returns the id of the opponent of a new game: the usual one, or the strongest one below it that is fast enough.
 function usualOf(game, players) {
   const usual = game.level === null ? `net:${USUAL_SIMULATIONS}` : `level:${game.level}`;
-  const before = players.slice(0, 1 + players.findIndex(({ id }) => id === usual));
-  return (before.findLast(({ seconds }) => seconds <= USUAL_SECONDS) ?? players[0]).id;
+  const searching = players.filter(({ id }) => id !== "random"), at = searching.findIndex(({ id }) => id === usual);
+  const upToUsual = at < 0 ? searching : searching.slice(0, at + 1); // where it is not offered, those that are take less time
+  return upToUsual.findLast(({ seconds }) => seconds <= USUAL_SECONDS).id;
 }
 
 // Returns the bot with the model of a step: that which is loaded, unless the newest one is asked for.
