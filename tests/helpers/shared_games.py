@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plyzero.rules.board import grid
+from plyzero.rules.board import Board, Cell, grid
 from plyzero.rules.catalog import GameSpec
 from plyzero.rules.compiled_game import CompiledGame, kernel
 from plyzero.rules.game import DRAW, ONGOING
@@ -165,6 +165,37 @@ class ManyPieces(Gather, version=1):
         board, total = self.record["board"].reshape(SIZE, SIZE), int(self.record["board"].sum())
         pieces = ("", *(f"{piece}{total}" for piece in PIECES[1:]))
         return grid(board, pieces=pieces)
+
+
+class ManyCells(Gather, version=1):
+    """The board has a thousand cells."""
+
+    def render(self):
+        return grid(np.zeros((32, 32), int))
+
+
+class Counting(Gather, version=1):
+    """The board and the scoreboard show numbers of the state, with many values."""
+
+    State = np.dtype([("to_play", "i1"), ("board", "i2", (SIZE * SIZE,)), ("thrown", "i1"), ("points", "i4", (2,))])
+
+    def play(s, action):
+        if s["thrown"] == 0:
+            s["thrown"] = action + 1
+            return
+        s["board"][action] = s["thrown"]
+        s["points"][s["to_play"]] += 1000 * s["thrown"] + 7 * action
+        s["thrown"] = 0
+        s["to_play"] = 1 - s["to_play"]
+
+    def render(self):
+        shown = [f"1:{number + 5}" if number else "" for number in self.record["points"].tolist()]
+        cells = (Cell("mine", 0, 0, shown[0], "card"), Cell("yours", 0, 1, shown[1], "card"))
+        return Board((*super().render().cells, *(each._replace(x=each.x + 5) for each in cells)))
+
+    def scoreboard(self):
+        first, second = self.record["points"].tolist()
+        return f"{first} points", f"{second} points"
 
 
 def spec(cls):

@@ -9,7 +9,6 @@ byte_tables    texts as functions of a few bytes of the state
 game_texts     names of moves, the board and the scoreboard of a game as such tables
 proof          module and tables compared with Python on random positions
 game_folder    the files of a game and its bot
-half_weights   networks of half the size
 folder_sizes   the bytes of its parts, and how long a visitor waits for them
 newest_bot     the folder kept at the newest model of a run
 page_files     the files of the page

@@ -28,6 +28,9 @@ MAX_BYTES: Final = 8
 MAX_TRIED: Final = 3
 """Largest number of bytes of which every order is tried, for the smallest tree."""
 
+MAX_KEYS: Final = 2000
+"""Largest number of combinations of their values for which every order is tried."""
+
 MAX_FREE: Final = 3
 """More bytes than these, such as several dice, are seldom free of each other: real positions have few of all values."""
 
@@ -126,11 +129,15 @@ def _in_words(text: str | Template, words: dict[str | Number, int]) -> str | lis
 
 
 class UndecidedError(Exception):
-    """No few bytes of the state decide an item; `item` is its number."""
+    """No few bytes of the state decide an item.
 
-    def __init__(self, item: int) -> None:
+    item:  its number.
+    known: the number of samples that know its text; 0 if they have not been counted.
+    """
+
+    def __init__(self, item: int, known: int = 0) -> None:
         super().__init__(f"no few bytes of the state decide item {item}")
-        self.item = item
+        self.item, self.known = item, known
 
 
 class Samples:
@@ -178,7 +185,10 @@ class Samples:
                 continue
             if numbers:
                 column[known] = numbers.replaced(given, column[known], np.flatnonzero(known), all_texts)
-            items.append(_item(finder, column, np.flatnonzero(known), np.flatnonzero(known & is_real), number))
+            try:
+                items.append(_item(finder, column, np.flatnonzero(known), np.flatnonzero(known & is_real), number))
+            except UndecidedError as error:
+                raise UndecidedError(number, int(known.sum())) from error
         return _with_used_texts(list(all_texts), items)
 
 
@@ -315,7 +325,8 @@ def _smallest_tree(keys: NDArray[Any], texts: NDArray[Any], at: tuple[int, ...])
         return int(texts[0])
     if len(at) == 1:
         return _node(keys, texts, at, 0)
-    tried = range(len(at)) if len(at) <= MAX_TRIED else [_separating(keys, texts)]
+    is_small = len(at) <= MAX_TRIED and len(keys) <= MAX_KEYS
+    tried = range(len(at)) if is_small else [_separating(keys, texts)]
     return min((_node(keys, texts, at, each) for each in tried), key=_leaves)
 
 
@@ -378,7 +389,7 @@ def values_of_bytes(real: States, record: np.dtype[np.void]) -> list[NDArray[np.
     """Return for each byte of a state the values that it may have, as real states show.
 
     Bytes at the same place of numbers of one field, such as the squares of a board, share them. A field of single bytes
-    has all values from the smallest to the largest.
+    has all values from the smallest to the largest, and so have the lowest bytes of numbers below 256.
     """
     found = [np.unique(real[:, at]) for at in range(record.itemsize)]
     for field, offset, *_ in (record.fields or {}).values():
@@ -386,12 +397,19 @@ def values_of_bytes(real: States, record: np.dtype[np.void]) -> list[NDArray[np.
         for first in range(offset, offset + size):
             places = list(range(first, offset + field.itemsize, size))
             seen = np.unique(real[:, places])
-            if size == 1:
-                numbers = seen.view(np.int8).astype(int) if field.base.kind == "i" else seen.astype(int)
+            if size == 1 or (first == offset and _is_below_256(real[:, offset : offset + field.itemsize], field.base)):
+                is_signed = size == 1 and field.base.kind == "i"
+                numbers = seen.view(np.int8).astype(int) if is_signed else seen.astype(int)
                 seen = np.arange(numbers.min(), numbers.max() + 1).astype(np.uint8)
             for at in places:
                 found[at] = seen
     return found
+
+
+def _is_below_256(content: States, kind: np.dtype[Any]) -> bool:
+    """Return whether the bytes are integers from 0 to 255, the lowest byte first."""
+    is_plain = kind.kind in "iu" and not kind.str.startswith(">")
+    return is_plain and not content.reshape(len(content), -1, kind.itemsize)[:, :, 1:].any()
 
 
 def made_states(real: States, values: Sequence[NDArray[np.uint8]], count: int, rng: np.random.Generator) -> States:

@@ -44,6 +44,7 @@ def share(
     """Make a folder with which any browser plays GAME against its bot, without Python and without a server."""
     from plyzero.kits.browser.folder_sizes import describe_sizes
     from plyzero.kits.browser.game_folder import expect_free, find_bot
+    from plyzero.kits.browser.game_texts import expect_board
     from plyzero.kits.browser.page_files import page_files
     from plyzero.kits.browser.sharing import share_game
     from plyzero.kits.browser.wasm import expect_compiled, find_linker
@@ -55,6 +56,7 @@ def share(
         raise UserError("expected --watch with --run DIR, a run whose newest model is kept")
     spec = common.find_game(game)
     expect_compiled(spec)
+    expect_board(spec)
     expect_free(output)
     common.require("wasmtime", "onnx", "onnxruntime")
     find_linker()

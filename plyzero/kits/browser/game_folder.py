@@ -16,7 +16,6 @@ import numpy as np
 from plyzero.errors import UserError
 from plyzero.files import TEMPORARY, list_names, read_file, remove_tree, rename, write_file
 from plyzero.kits.browser.game_texts import GameTexts
-from plyzero.kits.browser.half_weights import halve_weights
 from plyzero.network.onnx_graph import GraphError, parse
 from plyzero.network.onnx_network import Network, resize
 from plyzero.play.bundled_bots import Card, Level, find_card
@@ -49,7 +48,7 @@ class SharedBot(NamedTuple):
     """The bot of a page.
 
     name:   for people, such as "the bundled bot".
-    model:  the ONNX file, for the board's size, with weights of 16 bits.
+    model:  the ONNX file, for the board's size.
     search: settings of the search as the page names them.
     step:   of the training of a run; None if the model is of another place.
     card:   of the bundled bot, None for another one.
@@ -94,13 +93,12 @@ def _bot(name: str, content: bytes, game: GameSpec) -> SharedBot:
     if resize(model, game):
         content = model.SerializeToString()
     settings = Network(content, game, label=name).search_settings
-    halve_weights(model)
     search = {
         "cPuct": settings.c_puct,
         "fpuReduction": settings.fpu_reduction,
         "allRolls": settings.all_rolls,
     }
-    return SharedBot(name, model.SerializeToString(), search)
+    return SharedBot(name, content, search)
 
 
 def describe_game(game: GameSpec, texts: GameTexts, bot: SharedBot) -> dict[str, Any]:

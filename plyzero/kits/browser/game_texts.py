@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from plyzero.errors import UserError, shown
 from plyzero.kits.browser.byte_tables import (
+    ENOUGH,
     MAX_BYTES,
     Samples,
     Table,
@@ -52,6 +53,9 @@ MAX_UNKNOWN: Final = 0.001
 
 HOPELESS: Final = 0.1
 """Share of positions from which on a table that does not know them is given up."""
+
+MORE: Final = 3
+"""Number of times that more states are made for an item that few samples know."""
 
 ROUNDS: Final = 4
 """Largest number of times that tables are made anew."""
@@ -93,13 +97,12 @@ def find_texts(game: GameSpec, report: Report = lambda text: None) -> GameTexts:
     """
     start = game.start
     assert isinstance(start, CompiledGame)
+    expect_board(game)
     notes: list[str] = []
     finder = _TextFinder(game, start, report)
     names = finder.table(names_of, start.num_actions, "the names of moves", made=_every_name)
     rolls = finder.table(rolls_of, start.num_chances, "the names of rolls", made=_every_roll)
     first = board_parts(start)
-    if not first:
-        raise UserError(f"{game.name} cannot be shared: a page shows its board, and it has none; write render()")
     board = finder.table(board_parts, len(first), "the board", describe=finder.describe_part, has_numbers=True)
     shown_board = board_of(start)
     assert shown_board
@@ -115,6 +118,16 @@ def find_texts(game: GameSpec, report: Report = lambda text: None) -> GameTexts:
         notes.append("Moves have their plain names, not those that people write.")
     paths = [shown_board.path(str(text)) for text in names.texts]
     return GameTexts(names, rolls, paths, board, scoreboard, notes)
+
+
+def expect_board(game: GameSpec) -> None:
+    """Raise UserError, with the reason, if a game has no board that can be drawn."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        board = board_of(game.start)
+    if board is None:
+        why = str(caught[0].message) if caught else "it has none; write render()"
+        raise UserError(f"{game.name} cannot be shared: a page shows its board, and {why}")
 
 
 def names_of(position: CompiledGame) -> Texts:
@@ -244,10 +257,12 @@ class _TextFinder:
         add_made(self._made[:most])
         try:
             self._report(f"which bytes of the state decide {what}")
-            add_made(missing_states(samples.table(), samples.states, self._values, most, self._rng))
+            add_made(
+                missing_states(self._decided(samples, add_made, most), samples.states, self._values, most, self._rng)
+            )
             for number in range(ROUNDS):
                 self._report(f"which bytes of the state decide {what}")
-                table = samples.table()
+                table = self._decided(samples, add_made, most)
                 unknown = 0
                 for position in self._further(FURTHER):
                     texts = self._texts(texts_of, position, items, what)
@@ -258,7 +273,7 @@ class _TextFinder:
                             break
                     if unknown > HOPELESS * FURTHER:
                         raise UndecidedError(item)
-                if unknown <= MAX_UNKNOWN * FURTHER:
+                if not unknown:
                     break
                 self._report(f"{what} in {unknown} positions more, round {number + 2}")
             return samples.table() if unknown else table
@@ -267,6 +282,22 @@ class _TextFinder:
                 f"{self._game.name} cannot be shared: a page knows {what} from a few bytes of the state, and no "
                 f"{MAX_BYTES} of them decide {describe(error.item)}"
             ) from error
+
+    def _decided(self, samples: Samples, add_made: Callable[[Iterable[NDArray[np.uint8]]], None], count: int) -> Table:
+        """Return the table of samples. An item that few of them know is given up only when `count` more do not help.
+
+        So it is with castling, which is legal in one position of a hundred, in a game with so many actions that their
+        names are asked for in few made states.
+        """
+        for _ in range(MORE):
+            try:
+                return samples.table()
+            except UndecidedError as error:
+                if error.known >= ENOUGH:
+                    raise
+                real = np.array([each.state for each in self._positions])
+                add_made(made_states(real, self._values, count, self._rng))
+        return samples.table()
 
     def describe_part(self, number: int) -> str:
         """Return a part of the drawing in words."""
