@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
@@ -70,7 +70,10 @@ class Run(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A question about one byte of the state: its place, and what follows from its values, which ascend."""
+    """A question about one byte of the state, or one bit: its place, and what follows from its values, which ascend.
+
+    Bits follow the S bytes: the place S + 8 b + i is bit i of byte b, where bit 0 is the lowest one.
+    """
 
     at: int
     runs: tuple[Run, ...]
@@ -91,7 +94,7 @@ class Table:
         """Return the text of an item in a state, `[S]`; None if no sample had these values."""
         found = self.items[number]
         while isinstance(found, Node):
-            value = state[found.at]
+            value = _value(state, found.at)
             found = next((run.child for run in found.runs if run.first <= value <= run.last), None)
         if found is None:
             return None
@@ -117,6 +120,14 @@ class Table:
         words: dict[str | Number, int] = {}
         texts = [_in_words(text, words) for text in self.texts]
         return {"words": list(words), "texts": texts, "nodes": nodes, "items": items}
+
+
+def _value(state: NDArray[np.uint8], at: int) -> int:
+    """Return the byte or the bit at a place of a Node."""
+    if at < len(state):
+        return int(state[at])
+    byte, bit = divmod(at - len(state), 8)
+    return int(state[byte]) >> bit & 1
 
 
 def _in_words(text: str | Template, words: dict[str | Number, int]) -> str | list[int]:
@@ -173,6 +184,7 @@ class Samples:
         """Return the table of these samples. Raises UndecidedError if nothing decides an item."""
         states, is_real, texts = self.states, np.array(self._is_real), np.array(self._texts)
         finder = _Finder(states)
+        bits = _BitFinder(states, self._record) if self._record else None
         numbers = StateNumbers(states, self._record) if self._record else None
         items: list[Node | int | None] = []
         all_texts = dict[str | Template, int](self._numbers.items())
@@ -186,21 +198,28 @@ class Samples:
             if numbers:
                 column[known] = numbers.replaced(given, column[known], np.flatnonzero(known), all_texts)
             try:
-                items.append(_item(finder, column, np.flatnonzero(known), np.flatnonzero(known & is_real), number))
+                real = np.flatnonzero(known & is_real)
+                items.append(_item(finder, bits, column, np.flatnonzero(known), real, number))
             except UndecidedError as error:
                 raise UndecidedError(number, int(known.sum())) from error
         return _with_used_texts(list(all_texts), items)
 
 
-def _item(finder: _Finder, column: Numbers, known: Numbers, real: Numbers, number: int) -> Node | int:
+def _item(
+    finder: _Finder, bits: _BitFinder | None, column: Numbers, known: Numbers, real: Numbers, number: int
+) -> Node | int:
     """Return the tree of an item. Raises UndecidedError.
 
     known, real: the rows whose text is known, and those of real positions among them.
     """
     with suppress(UndecidedError):
         tree = finder.item(column, known, number)
-        if len(places_of(tree)) <= MAX_FREE:
+        places = places_of(tree)
+        if len(places) <= MAX_FREE and (bits is None or finder.combinations(places) <= MAX_COMBINATIONS):
             return tree
+    if bits:
+        with suppress(UndecidedError):
+            return bits.item(column, known, number)
     if len(real):
         with suppress(UndecidedError):
             return finder.item(column, real, number, is_complete=False)
@@ -210,12 +229,18 @@ def _item(finder: _Finder, column: Numbers, known: Numbers, real: Numbers, numbe
 class _Finder:
     """Finds the bytes that decide items, and the trees over them, from the same samples."""
 
-    def __init__(self, states: States) -> None:
+    def __init__(self, states: States, places: Sequence[int] | None = None) -> None:
+        """Read samples; only bytes at `places` may decide, None = all."""
         self._states = states
-        columns = np.flatnonzero((states != states[0]).any(axis=0))
-        self._codes = {int(at): np.unique(states[:, at], return_inverse=True) for at in columns}
+        columns = np.flatnonzero((states != states[0]).any(axis=0)).tolist()
+        allowed = set(columns if places is None else places)
+        self._codes = {at: np.unique(states[:, at], return_inverse=True) for at in columns if at in allowed}
         self._found: dict[bytes, Node | int] = {}  # by which rows have equal texts
         self._usual: Counter[tuple[int, ...]] = Counter()
+
+    def combinations(self, places: Iterable[int]) -> int:
+        """Return the number of combinations of the values of these bytes."""
+        return math.prod(len(self._codes[at][0]) for at in places)
 
     def item(self, column: Numbers, rows: Numbers, number: int, *, is_complete: bool = True) -> Node | int:
         """Return the tree to the texts `column`, `[N]`, of these samples. Raises UndecidedError.
@@ -301,6 +326,32 @@ class _Finder:
         there = totals > 0
         purity = ((sizes[there] ** 2).sum(axis=1) / totals[there]).sum()
         return float(purity - impurity[group_of_part[there]].sum())
+
+
+class _BitFinder:
+    """Finds the bits that decide items, where squares of a board are bits of large integers."""
+
+    def __init__(self, states: States, record: np.dtype[np.void]) -> None:
+        self._states, self._record = states, record
+        self._finder: _Finder | None = None
+
+    def item(self, column: Numbers, rows: Numbers, number: int) -> Node | int:
+        """Return what `_Finder.item` returns, with places of bits. Raises UndecidedError."""
+        if self._finder is None:  # most games need none
+            self._finder = _Finder(*self._with_bits())
+        return self._finder.item(column, rows, number)
+
+    def _with_bits(self) -> tuple[States, list[int]]:
+        """Return the states with their bits behind them, and the places that may decide."""
+        size = self._states.shape[1]
+        places = set(range(size))
+        for field, offset, *_ in (self._record.fields or {}).values():
+            if field.base.kind == "u" or (field.base.kind == "i" and field.base.itemsize == 8):
+                content = range(offset, offset + field.itemsize)
+                places -= set(content)
+                places |= {size + 8 * at + bit for at in content for bit in range(8)}
+        bits = np.unpackbits(self._states, axis=1, bitorder="little")
+        return np.concatenate([self._states, bits], axis=1), sorted(places)
 
 
 def _shares(groups: Numbers, texts: Numbers) -> NDArray[np.float64]:
@@ -430,11 +481,13 @@ def missing_states(
 ) -> Iterator[NDArray[np.uint8]]:
     """Yield at most `count` states, made of `known` ones, with combinations of deciding bytes that none of these has.
 
-    Items with more than MAX_FREE bytes, or with more than MAX_COMBINATIONS of their values, are left out.
+    Items with more than MAX_FREE bytes, or with more than MAX_COMBINATIONS of their values, are left out, and so are
+    those with bits, of which all values are in a few samples.
     """
     missing: dict[tuple[int, ...], list[bytes]] = {}
     for at in {tuple(sorted(places_of(item))) for item in table.items}:
-        if 0 < len(at) <= MAX_FREE and math.prod(len(values[each]) for each in at) <= MAX_COMBINATIONS:
+        is_of_bytes = all(each < known.shape[1] for each in at)
+        if is_of_bytes and 0 < len(at) <= MAX_FREE and math.prod(len(values[each]) for each in at) <= MAX_COMBINATIONS:
             seen = {bytes(row) for row in np.unique(known[:, list(at)], axis=0)}
             combinations = map(bytes, product(*(values[each].tolist() for each in at)))
             missing[at] = [each for each in combinations if each not in seen]
