@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
@@ -33,6 +33,9 @@ MAX_KEYS: Final = 2000
 
 MAX_FREE: Final = 3
 """More bytes than these, such as several dice, are seldom free of each other: real positions have few of all values."""
+
+MAX_LEAVES: Final = 20
+"""Largest tree over bytes with which bits are not tried."""
 
 MAX_COMBINATIONS: Final = 30_000
 """Largest number of combinations of the values of deciding bytes that are all tried."""
@@ -184,7 +187,7 @@ class Samples:
         """Return the table of these samples. Raises UndecidedError if nothing decides an item."""
         states, is_real, texts = self.states, np.array(self._is_real), np.array(self._texts)
         finder = _Finder(states)
-        bits = _BitFinder(states, self._record) if self._record else None
+        bits = _BitFinder(states, self._record) if self._record and bits_of(self._record) else None
         numbers = StateNumbers(states, self._record) if self._record else None
         items: list[Node | int | None] = []
         all_texts = dict[str | Template, int](self._numbers.items())
@@ -212,14 +215,16 @@ def _item(
 
     known, real: the rows whose text is known, and those of real positions among them.
     """
+    trees = []
     with suppress(UndecidedError):
         tree = finder.item(column, known, number)
-        places = places_of(tree)
-        if len(places) <= MAX_FREE and (bits is None or finder.combinations(places) <= MAX_COMBINATIONS):
-            return tree
-    if bits:
+        if len(places_of(tree)) <= MAX_FREE:
+            trees.append(tree)
+    if bits and not (trees and _leaves(trees[0]) <= MAX_LEAVES):
         with suppress(UndecidedError):
-            return bits.item(column, known, number)
+            trees.append(bits.item(column, known, number))
+    if trees:
+        return min(trees, key=_leaves)
     if len(real):
         with suppress(UndecidedError):
             return finder.item(column, real, number, is_complete=False)
@@ -237,10 +242,6 @@ class _Finder:
         self._codes = {at: np.unique(states[:, at], return_inverse=True) for at in columns if at in allowed}
         self._found: dict[bytes, Node | int] = {}  # by which rows have equal texts
         self._usual: Counter[tuple[int, ...]] = Counter()
-
-    def combinations(self, places: Iterable[int]) -> int:
-        """Return the number of combinations of the values of these bytes."""
-        return math.prod(len(self._codes[at][0]) for at in places)
 
     def item(self, column: Numbers, rows: Numbers, number: int, *, is_complete: bool = True) -> Node | int:
         """Return the tree to the texts `column`, `[N]`, of these samples. Raises UndecidedError.
@@ -344,14 +345,20 @@ class _BitFinder:
     def _with_bits(self) -> tuple[States, list[int]]:
         """Return the states with their bits behind them, and the places that may decide."""
         size = self._states.shape[1]
-        places = set(range(size))
-        for field, offset, *_ in (self._record.fields or {}).values():
-            if field.base.kind == "u" or (field.base.kind == "i" and field.base.itemsize == 8):
-                content = range(offset, offset + field.itemsize)
-                places -= set(content)
-                places |= {size + 8 * at + bit for at in content for bit in range(8)}
+        of_bits = bits_of(self._record)
+        places = [at for at in range(size) if at not in of_bits]
+        places += [size + 8 * at + bit for at in of_bits for bit in range(8)]
         bits = np.unpackbits(self._states, axis=1, bitorder="little")
-        return np.concatenate([self._states, bits], axis=1), sorted(places)
+        return np.concatenate([self._states, bits], axis=1), places
+
+
+def bits_of(record: np.dtype[np.void]) -> list[int]:
+    """Return the places of bytes whose bits may have meanings of their own: of unsigned and of large integers."""
+    found: list[int] = []
+    for field, offset, *_ in (record.fields or {}).values():
+        if field.base.kind == "u" or (field.base.kind == "i" and field.base.itemsize == 8):
+            found += range(offset, offset + field.itemsize)
+    return found
 
 
 def _shares(groups: Numbers, texts: Numbers) -> NDArray[np.float64]:
