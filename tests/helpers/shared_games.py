@@ -171,7 +171,7 @@ class ManyCells(Gather, version=1):
     """The board has a thousand cells."""
 
     def render(self):
-        return grid(np.zeros((32, 32), int))
+        return Board(tuple(Cell(f"{number}", number % 32, number // 32) for number in range(1024)))
 
 
 class Counting(Gather, version=1):
@@ -184,7 +184,7 @@ class Counting(Gather, version=1):
             s["thrown"] = action + 1
             return
         s["board"][action] = s["thrown"]
-        s["points"][s["to_play"]] += 1000 * s["thrown"] + 7 * action
+        s["points"][s["to_play"]] += 1000 * int(s["thrown"]) + 7 * action
         s["thrown"] = 0
         s["to_play"] = 1 - s["to_play"]
 

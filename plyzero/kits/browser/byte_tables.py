@@ -34,6 +34,9 @@ MAX_KEYS: Final = 2000
 MAX_FREE: Final = 3
 """More bytes than these, such as several dice, are seldom free of each other: real positions have few of all values."""
 
+MAX_LEAVES: Final = 20
+"""Largest tree over bytes with which bits are not tried."""
+
 MAX_COMBINATIONS: Final = 30_000
 """Largest number of combinations of the values of deciding bytes that are all tried."""
 
@@ -70,7 +73,10 @@ class Run(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A question about one byte of the state: its place, and what follows from its values, which ascend."""
+    """A question about one byte of the state, or one bit: its place, and what follows from its values, which ascend.
+
+    Bits follow the S bytes: the place S + 8 b + i is bit i of byte b, where bit 0 is the lowest one.
+    """
 
     at: int
     runs: tuple[Run, ...]
@@ -91,7 +97,7 @@ class Table:
         """Return the text of an item in a state, `[S]`; None if no sample had these values."""
         found = self.items[number]
         while isinstance(found, Node):
-            value = state[found.at]
+            value = _value(state, found.at)
             found = next((run.child for run in found.runs if run.first <= value <= run.last), None)
         if found is None:
             return None
@@ -117,6 +123,14 @@ class Table:
         words: dict[str | Number, int] = {}
         texts = [_in_words(text, words) for text in self.texts]
         return {"words": list(words), "texts": texts, "nodes": nodes, "items": items}
+
+
+def _value(state: NDArray[np.uint8], at: int) -> int:
+    """Return the byte or the bit at a place of a Node."""
+    if at < len(state):
+        return int(state[at])
+    byte, bit = divmod(at - len(state), 8)
+    return int(state[byte]) >> bit & 1
 
 
 def _in_words(text: str | Template, words: dict[str | Number, int]) -> str | list[int]:
@@ -173,6 +187,7 @@ class Samples:
         """Return the table of these samples. Raises UndecidedError if nothing decides an item."""
         states, is_real, texts = self.states, np.array(self._is_real), np.array(self._texts)
         finder = _Finder(states)
+        bits = _BitFinder(states, self._record) if self._record and bits_of(self._record) else None
         numbers = StateNumbers(states, self._record) if self._record else None
         items: list[Node | int | None] = []
         all_texts = dict[str | Template, int](self._numbers.items())
@@ -186,21 +201,30 @@ class Samples:
             if numbers:
                 column[known] = numbers.replaced(given, column[known], np.flatnonzero(known), all_texts)
             try:
-                items.append(_item(finder, column, np.flatnonzero(known), np.flatnonzero(known & is_real), number))
+                real = np.flatnonzero(known & is_real)
+                items.append(_item(finder, bits, column, np.flatnonzero(known), real, number))
             except UndecidedError as error:
                 raise UndecidedError(number, int(known.sum())) from error
         return _with_used_texts(list(all_texts), items)
 
 
-def _item(finder: _Finder, column: Numbers, known: Numbers, real: Numbers, number: int) -> Node | int:
+def _item(
+    finder: _Finder, bits: _BitFinder | None, column: Numbers, known: Numbers, real: Numbers, number: int
+) -> Node | int:
     """Return the tree of an item. Raises UndecidedError.
 
     known, real: the rows whose text is known, and those of real positions among them.
     """
+    trees = []
     with suppress(UndecidedError):
         tree = finder.item(column, known, number)
         if len(places_of(tree)) <= MAX_FREE:
-            return tree
+            trees.append(tree)
+    if bits and not (trees and _leaves(trees[0]) <= MAX_LEAVES):
+        with suppress(UndecidedError):
+            trees.append(bits.item(column, known, number))
+    if trees:
+        return min(trees, key=_leaves)
     if len(real):
         with suppress(UndecidedError):
             return finder.item(column, real, number, is_complete=False)
@@ -210,10 +234,12 @@ def _item(finder: _Finder, column: Numbers, known: Numbers, real: Numbers, numbe
 class _Finder:
     """Finds the bytes that decide items, and the trees over them, from the same samples."""
 
-    def __init__(self, states: States) -> None:
+    def __init__(self, states: States, places: Sequence[int] | None = None) -> None:
+        """Read samples; only bytes at `places` may decide, None = all."""
         self._states = states
-        columns = np.flatnonzero((states != states[0]).any(axis=0))
-        self._codes = {int(at): np.unique(states[:, at], return_inverse=True) for at in columns}
+        columns = np.flatnonzero((states != states[0]).any(axis=0)).tolist()
+        allowed = set(columns if places is None else places)
+        self._codes = {at: np.unique(states[:, at], return_inverse=True) for at in columns if at in allowed}
         self._found: dict[bytes, Node | int] = {}  # by which rows have equal texts
         self._usual: Counter[tuple[int, ...]] = Counter()
 
@@ -301,6 +327,38 @@ class _Finder:
         there = totals > 0
         purity = ((sizes[there] ** 2).sum(axis=1) / totals[there]).sum()
         return float(purity - impurity[group_of_part[there]].sum())
+
+
+class _BitFinder:
+    """Finds the bits that decide items, where squares of a board are bits of large integers."""
+
+    def __init__(self, states: States, record: np.dtype[np.void]) -> None:
+        self._states, self._record = states, record
+        self._finder: _Finder | None = None
+
+    def item(self, column: Numbers, rows: Numbers, number: int) -> Node | int:
+        """Return what `_Finder.item` returns, with places of bits. Raises UndecidedError."""
+        if self._finder is None:  # most games need none
+            self._finder = _Finder(*self._with_bits())
+        return self._finder.item(column, rows, number)
+
+    def _with_bits(self) -> tuple[States, list[int]]:
+        """Return the states with their bits behind them, and the places that may decide."""
+        size = self._states.shape[1]
+        of_bits = bits_of(self._record)
+        places = [at for at in range(size) if at not in of_bits]
+        places += [size + 8 * at + bit for at in of_bits for bit in range(8)]
+        bits = np.unpackbits(self._states, axis=1, bitorder="little")
+        return np.concatenate([self._states, bits], axis=1), places
+
+
+def bits_of(record: np.dtype[np.void]) -> list[int]:
+    """Return the places of bytes whose bits may have meanings of their own: of unsigned and of large integers."""
+    found: list[int] = []
+    for field, offset, *_ in (record.fields or {}).values():
+        if field.base.kind == "u" or (field.base.kind == "i" and field.base.itemsize == 8):
+            found += range(offset, offset + field.itemsize)
+    return found
 
 
 def _shares(groups: Numbers, texts: Numbers) -> NDArray[np.float64]:
@@ -430,11 +488,13 @@ def missing_states(
 ) -> Iterator[NDArray[np.uint8]]:
     """Yield at most `count` states, made of `known` ones, with combinations of deciding bytes that none of these has.
 
-    Items with more than MAX_FREE bytes, or with more than MAX_COMBINATIONS of their values, are left out.
+    Items with more than MAX_FREE bytes, or with more than MAX_COMBINATIONS of their values, are left out, and so are
+    those with bits, of which all values are in a few samples.
     """
     missing: dict[tuple[int, ...], list[bytes]] = {}
     for at in {tuple(sorted(places_of(item))) for item in table.items}:
-        if 0 < len(at) <= MAX_FREE and math.prod(len(values[each]) for each in at) <= MAX_COMBINATIONS:
+        is_of_bytes = all(each < known.shape[1] for each in at)
+        if is_of_bytes and 0 < len(at) <= MAX_FREE and math.prod(len(values[each]) for each in at) <= MAX_COMBINATIONS:
             seen = {bytes(row) for row in np.unique(known[:, list(at)], axis=0)}
             combinations = map(bytes, product(*(values[each].tolist() for each in at)))
             missing[at] = [each for each in combinations if each not in seen]

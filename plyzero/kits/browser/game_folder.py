@@ -180,8 +180,8 @@ def version_of(model: bytes) -> str:
     return hashlib.sha256(model).hexdigest()[:16]
 
 
-def replace_bot(directory: Path, bot: SharedBot, *, is_watched: bool) -> bool:
-    """Replace the bot of a shared game where it is another one, each file at once, and return whether it was.
+def replace_bot(directory: Path, bot: SharedBot, *, is_watched: bool) -> None:
+    """Make `bot` that of a shared game: each file that changes is replaced at once.
 
     is_watched: whether newer ones may follow.
     Raises OSError if a file cannot be read or written, and UserError if it is no shared game.
@@ -190,11 +190,10 @@ def replace_bot(directory: Path, bot: SharedBot, *, is_watched: bool) -> bool:
         raise UserError(f"{directory} has no {GAME} of a shared game any more; share the game again")
     game = json.loads(read_file(directory / GAME, max_bytes=MAX_GAME_BYTES))
     changed = _bot_files(bot, game | {"bot": bot.name, "search": bot.search}, is_watched=is_watched)
-    is_new = read_file(directory / "model.onnx", max_bytes=max_model_bytes()) != bot.model
     for name, content in changed.items():
-        if is_new or name == MODEL:
-            write_file(directory / name, content, replace=True)
-    return is_new
+        path = directory / name
+        if not path.is_file() or read_file(path, max_bytes=max_model_bytes()) != content:
+            write_file(path, content, replace=True)
 
 
 def _as_json(fields: Mapping[str, Any]) -> bytes:

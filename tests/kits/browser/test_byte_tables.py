@@ -90,3 +90,22 @@ def test_bytes_of_a_field_share_their_values_and_missing_combinations_are_made()
     asked = places_of(table.items[0])
     found = {tuple(state[sorted(asked)]) for state in [*real, *missing_states(table, real, values, 99, rng)]}
     assert len(found) == np.prod([len(values[at]) for at in asked])
+
+
+def test_squares_that_are_bits_of_large_integers_are_found():
+    record = np.dtype([("discs", "u8", (2,)), ("to_play", "i1")])
+    rng = np.random.default_rng(0)
+    states = rng.integers(256, size=(800, record.itemsize)).astype(np.uint8)
+    states[:, 16] %= 2
+
+    def text_of(state):
+        own, other = state[3] >> 5 & 1, state[11] >> 5 & 1
+        return f"<b>{own}{other if own else '-'}</b>"
+
+    samples = Samples(1, record)
+    for state in states:
+        samples.add(state, [text_of(state)], is_real=True)
+    table = samples.table()
+    assert places_of(table.items[0]) == {17 + 8 * 3 + 5, 17 + 8 * 11 + 5}
+    others = rng.integers(256, size=(100, record.itemsize)).astype(np.uint8)
+    assert all(table.text(0, state) == text_of(state) for state in others)

@@ -226,7 +226,8 @@ export const moversOf = (positions) => positions.slice(0, -1).map((each) => (isC
 export function textOf({ words, texts, nodes, items }, item, state) {
   let reference = items[item];
   while (reference !== null && reference < 0) {
-    const [at, ...ranges] = nodes[-1 - reference], value = state[at];
+    const [at, ...ranges] = nodes[-1 - reference], bit = at - state.length; // beyond the bytes of the state are their bits
+    const value = bit < 0 ? state[at] : (state[bit >> 3] >> (bit & 7)) & 1;
     reference = null;
     for (let i = 0; i < ranges.length; i += 3) if (ranges[i] <= value && value <= ranges[i + 1]) reference = ranges[i + 2];
   }
