@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -388,11 +388,8 @@ def test_a_visitor_whom_the_end_of_the_server_cuts_short_is_told(caplog):
         begun.set()
         await asyncio.Event().wait()
 
-    @asynccontextmanager
-    async def running(app):
-        yield
-
-    app = connections.guarded([Route("/api/endless", endless)], (), lifespan=running, end_streams=lambda: None)
+    routes = [Route("/api/endless", endless)]
+    app = connections.guarded(routes, (), lifespan=lambda app: nullcontext(), end_streams=lambda: None)
     with ThreadPoolExecutor() as visitors:
         with serving(app) as found:
             answer = visitors.submit(get, found, "/api/endless")
