@@ -1,5 +1,6 @@
 """What the page of a shared game answers itself is what the server of `plyzero serve` answers."""
 
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,30 @@ from plyzero.rules.catalog import load_game
 from plyzero.rules.chance import move_name
 from plyzero.rules.random_game import PlayedGame, random_game
 from tests.helpers.node_search import run_node
+from tests.helpers.shared_games import Gather
 from tests.helpers.shared_page import files_of_folder
 
 DRIVER = Path(__file__).parents[2] / "helpers" / "node_positions.mjs"
 CONNECT_FOUR = "connect-four"
 DICE = "tests.helpers.shared_games:Gather"
+OWN_NAMES = f"{__name__}:Turned"
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiled_for_node")]
+
+
+class Turned(Gather, version=1):
+    """Player 1 counts the squares from the other end, as in backgammon, so a turn renames all of them."""
+
+    def _square(self, square):
+        return 8 - square if self.record["to_play"] else square
+
+    def action_name(self, action):
+        return super().action_name(self._square(action))
+
+    def render(self):
+        board = super().render()
+        cells = [cell._replace(name=board.cells[self._square(i)].name) for i, cell in enumerate(board.cells)]
+        return replace(board, cells=tuple(cells))
 
 
 def answers(name: str, asked: list[dict[str, Any]], results: list[dict[str, Any]] | None = None) -> Any:
@@ -34,14 +52,14 @@ def question(path: str, moves: str, **fields: Any) -> dict[str, Any]:
     return {"path": path, "fields": {"moves": moves, **fields}}
 
 
-@pytest.mark.parametrize("name", [CONNECT_FOUR, DICE])
+@pytest.mark.parametrize("name", [CONNECT_FOUR, DICE, OWN_NAMES])
 def test_every_position_of_a_game_is_described_as_the_server_does(name: str):
     _, moves = played(name, seed=3)
     places = range(1 + len(moves.split()))
     found = answers(name, [question("position", moves, at=at) for at in places])
     for at, described in zip(places, found, strict=True):
         expected = play_api.describe_position(load_game(name), moves, np.random.default_rng(), at=at)
-        left_out = {"text", "territory"} | ({"scoreboard"} if name == DICE else set())  # game.json has none
+        left_out = {"text", "territory"} | (set() if name == CONNECT_FOUR else {"scoreboard"})  # game.json has none
         assert {key: described[key] for key in described if key not in left_out} == {
             key: jsonable(value) for key, value in expected.items() if key not in left_out
         }
@@ -70,7 +88,7 @@ def test_cells_that_begin_no_move_get_a_reason():
     assert [each["sentence"] for each in found] == ["1 is taken.", "No move begins at x9."]
 
 
-@pytest.mark.parametrize("name", [CONNECT_FOUR, DICE])
+@pytest.mark.parametrize("name", [CONNECT_FOUR, DICE, OWN_NAMES])
 def test_a_preview_shows_the_pieces_that_a_move_adds(name: str):
     game, moves = played(name, seed=5)
     spec, names = load_game(name), moves.split()

@@ -11,7 +11,7 @@ export const MAX_LINE = 6; // moves of a line that are shown
 // What can be asked of a game. rules: of wasm.js, whose `game` is game.json. random: returns numbers from [0, 1).
 export class Positions {
   #paths; // name of a move -> names of the cells that are clicked
-  #cells = new Map(); // name of a cell, in small letters -> its parts of the drawing
+  #cells = new WeakMap(); // parts of a drawing -> those of each cell, by its name in small letters
 
   constructor(rules, random = Math.random) {
     const { names, paths } = rules.game;
@@ -20,10 +20,6 @@ export class Positions {
     this.random = random;
     this.#paths = new Map(names.texts.map((name, i) => [name, paths[i].split(" ").filter(Boolean)]));
     this.start = this.#position(rules.start, Boolean(this.game.setups));
-    for (const [at, part] of this.parts(this.start).slice(0, 1 + this.game.cells).entries()) {
-      const name = cellOf(part);
-      if (at) this.#cells.set(name, [...(this.#cells.get(name) ?? []), at]);
-    }
   }
 
   // Returns the position after a legal move, a possible roll or a set-up.
@@ -135,15 +131,15 @@ export class Positions {
 
   #picture(parts, before) {
     const isCell = (i) => i >= 1 && i <= this.game.cells;
-    return parts.map((part, i) => (isCell(i) && part !== before[i] ? part?.replace(/class="[^"]*/, "$& last") : part)).join("");
+    return parts.map((part, i) => (isCell(i) && isChanged(part, before[i]) ? part?.replace(/class="[^"]*/, "$& last") : part)).join("");
   }
 
   // Returns the places of the cells that are clicked for a move, in units of the picture; null for a card. Of cells with one name
   // a move lifts the piece of the last one that has a piece, and lands on the first one that has none.
   spots(parts, name) {
-    const path = this.#paths.get(name) ?? [];
+    const path = this.#paths.get(name) ?? [], named = this.#cellsIn(parts);
     return path.map((cell, i) => {
-      const cells = this.#cells.get(cell) ?? [], isLifted = path.length > 1 && i === 0;
+      const cells = named.get(cell) ?? [], isLifted = path.length > 1 && i === 0;
       const found = isLifted ? cells.findLast((at) => hasPiece(parts[at])) : cells.find((at) => !hasPiece(parts[at]));
       return this.game.places[(found ?? cells.at(-1)) - 1] ?? null;
     });
@@ -176,7 +172,7 @@ export class Positions {
     const isMeant = paths.some((path) => cells.every((cell, i) => path[i] === cell));
     const lifts = this.moves(position).some((move) => (this.#paths.get(this.nameOf(position, move)) ?? []).length > 1);
     if (cells.length === 1 && !isMeant) return `No move begins at ${cells[0]}.`;
-    const own = this.#cells.get(cells[0]) ?? [];
+    const own = this.#cellsIn(parts).get(cells[0]) ?? [];
     if (cells.length === 1 && !lifts && own.length && own.every((at) => hasPiece(parts[at]))) return `${cells[0]} is taken.`;
     return `${cells.join(" to ")} is not a legal move here.`;
   }
@@ -188,10 +184,23 @@ export class Positions {
     const before = this.parts(position), after = this.parts(this.play(position, move));
     return after.flatMap((part, i) => {
       const spot = this.game.places[i - 1];
-      if (part === before[i] || !spot || !hasPiece(part)) return [];
+      if (!isChanged(part, before[i]) || !spot || !hasPiece(part)) return [];
       const owner = /class="[^"]*\bp([01])\b/.exec(part)?.[1];
       return [{ spot, by: owner === undefined ? position.toPlay : Number(owner) }];
     });
+  }
+
+  // Returns name of a cell -> where its parts are. In some games each player has other names.
+  #cellsIn(parts) {
+    if (!this.#cells.has(parts)) {
+      const named = new Map();
+      for (let at = 1; at <= this.game.cells; at++) {
+        const name = cellOf(parts[at]);
+        named.set(name, [...(named.get(name) ?? []), at]);
+      }
+      this.#cells.set(parts, named);
+    }
+    return this.#cells.get(parts);
   }
 
   #position(state, awaitsSetup = false) {
@@ -260,4 +269,6 @@ function lastTurn(movers) {
 // The name of the cell that a part draws, in small letters, as in paths; and whether a piece is on it.
 const ENTITIES = { amp: "&", lt: "<", gt: ">", quot: '"', "#x27": "'" };
 const cellOf = (part) => /data-cell="([^"]*)"/.exec(part ?? "")?.[1].replace(/&(.*?);/g, (_, name) => ENTITIES[name]).toLowerCase();
+const CELL = / data-cell="[^"]*"/; // its name may be another one for each player
+const isChanged = (part, before) => part?.replace(CELL, "") !== before?.replace(CELL, "");
 const hasPiece = (part) => /class="[^"]*\b(stone|figure|wall|owned|mark)\b/.test(part ?? "");
