@@ -189,16 +189,19 @@ def test_the_ends_of_random_games_are_shown_with_their_numbers():
     assert all('class="board holes"' in each["svg"] for each in found["ends"])
 
 
-def test_a_newer_model_is_offered_and_loaded_once_its_step_is_asked_for():
-    old = {"version": "old", "step": 100, "isWatched": True}
-    new = {**old, "version": "new", "step": 200}
+def test_a_newer_model_is_offered_and_the_newest_one_loaded_once_it_is_asked_for():
+    """A third model has come when the second one, which was offered, is asked for."""
+    old, new, newest = ({"version": each, "bot": each, "step": step, "isWatched": True}
+                        for each, step in (("old", 100), ("new", 200), ("newest", 300)))  # fmt: skip
     about: dict[str, Any] = {"path": "about", "fields": {}}
     searches = [{"path": "think", "fields": {"moves": "", "step": step}, "isStream": True} for step in ("100", "200")]
-    results = [result_of([{"action": 3, "visits": 4, "q": 0.0, "line": [3]}])] * 2
-    asked = {"asked": [about, about, *searches], "models": [old, new], "results": results}
+    review = {"path": "review", "fields": {"moves": "4", "step": "200", "resigned": 1}, "isStream": True}
+    results = [result_of([{"action": 3, "visits": 4, "q": 0.0, "line": [3]}])] * 20
+    asked = {"asked": [about, about, *searches, review, about], "models": [old, new, newest, newest], "results": results}
     found = run_node(DRIVER, asked, files_of_folder(CONNECT_FOUR))
-    first, later = found["answers"][:2]
-    assert (first["newest"], later["newest"]) == (100, 200)
-    assert (first["steps"], later["steps"]) == (["100", "100"], ["100", "200"])
-    assert [each["choice"] for each in found["answers"][2:]] == ["4", "4"]
-    assert found["started"] == ["#old", "end", "#new"]
+    first, later, before, after, reviewed, last = found["answers"]
+    assert (first["newest"], later["newest"], last["newest"]) == (100, 200, 300)
+    assert (first["steps"], later["steps"], last["steps"]) == (["100", "100"], ["100", "200"], ["300", "300"])
+    assert found["started"] == ["#old", "end", "#newest"]
+    judges = [answer["judge"].partition(",")[0] for answer in (before, after, reviewed)]
+    assert judges == ["The judge: old", "The judge: newest", "The judge: newest"]

@@ -128,15 +128,18 @@ function usualOf(game, players) {
 
 // Returns the bot with the model of a step: that which is loaded, unless the newest one is asked for.
 async function botOf(step) {
-  const { models } = await loaded, { newest } = models;
-  if (String(newest.step) === step && newest.version !== models.loaded.version) {
-    models.bot.end();
-    Object.assign(models, { loaded: newest, bot: startBot(newest.version) });
+  const { models } = await loaded, isOther = () => models.newest.version !== models.loaded.version;
+  if (String(models.newest.step) === step && isOther()) {
+    models.newest = await newestModel().catch(() => models.newest); // the folder may have gone on since this one was offered
+    if (isOther()) {
+      models.bot.end();
+      Object.assign(models, { loaded: models.newest, bot: startBot(models.newest.version) });
+    }
   }
   return models.bot;
 }
 
-const judgeOf = ({ bot, levels }) => `The judge: ${[bot, levels.at(-1)?.scores].filter(Boolean).join(", which ")}.`;
+const judgeOf = ({ game, models }) => `The judge: ${[models.loaded.bot, game.levels.at(-1)?.scores].filter(Boolean).join(", which ")}.`;
 
 // --- answers ---
 
@@ -176,16 +179,17 @@ async function think(fields, report, asked) {
   return {
     ...describeFound(positions, position, result, { of: simulations, isLast: true }),
     choice: named(chosen(result, temperature, positions.random)),
-    judge: player ? "" : judgeOf(game),
+    judge: player ? "" : judgeOf({ game, models }),
     hopeless: isHopeless(result),
   };
 }
 
 async function review({ moves, since = 0, resigned, simulations = JUDGE_SIMULATIONS, ...fields }, report, asked) {
-  const { positions, game } = await loaded, { positions: all, moves: made } = positions.parse(split(moves));
+  const { positions, game, models } = await loaded, { positions: all, moves: made } = positions.parse(split(moves));
   const record = { positions: all.slice(since), moves: made.slice(since), resigned: resigned === undefined ? null : Number(resigned) };
   const search = (position, number, onProgress) => found(position, { simulations: number, shortWins: true }, fields, asked, onProgress);
-  return reviewed({ positions, search, report, judge: judgeOf(game) }, record, Number(simulations));
+  await botOf(fields.step); // the judge
+  return reviewed({ positions, search, report, judge: judgeOf({ game, models }) }, record, Number(simulations));
 }
 
 // Returns the network's input and output in a position, without a search.
