@@ -151,6 +151,31 @@ class OtherBoard(Gather, version=1):
         return grid(board.reshape(SIZE, SIZE), pieces=PIECES)
 
 
+class RareName(Gather, version=1):
+    """The last square is legal at the end only, and then its name depends on five bytes."""
+
+    State = np.dtype([("to_play", "i1"), ("board", "i1", (SIZE * SIZE,)), ("thrown", "i1"), ("odd", "i1", (4,))])
+
+    def legal(s, mask):
+        for square in range(SIZE * SIZE - 1):
+            mask[square] = s["board"][square] == 0
+        mask[SIZE * SIZE - 1] = not mask.any()
+
+    def play(s, action):
+        if s["thrown"] == 0:
+            s["thrown"] = action + 1
+            return
+        s["board"][action] = s["thrown"] * (1 - 2 * s["to_play"])
+        s["odd"][action % 4] ^= s["thrown"] % 2
+        s["thrown"] = 0
+        s["to_play"] = 1 - s["to_play"]
+
+    def action_name(self, action):
+        name = super().action_name(action)
+        odd = "".join(map(str, self.record["odd"].tolist()))
+        return f"{name}/{odd}" if action == SIZE * SIZE - 1 else name
+
+
 class ManyNames(Gather, version=1):
     """A name depends on the whole board."""
 

@@ -444,24 +444,42 @@ def _with_used_texts(texts: list[str | Template], items: list[Node | int | None]
 
 
 def values_of_bytes(real: States, record: np.dtype[np.void]) -> list[NDArray[np.uint8]]:
-    """Return for each byte of a state the values that it may have, as real states show.
+    """Return for each byte of a state the values that it may have, as real states show, and as many more as are likely.
 
-    Bytes at the same place of numbers of one field, such as the squares of a board, share them. A field of single bytes
-    has all values from the smallest to the largest, and so have the lowest bytes of numbers below 256.
+    A field of single bytes has all values from the smallest to the largest, and so have the lowest bytes of numbers
+    below 256. Otherwise these are the values of `seen_in_field`.
     """
-    found = [np.unique(real[:, at]) for at in range(record.itemsize)]
+    found = seen_in_field(real, record)
     for field, offset, *_ in (record.fields or {}).values():
-        size = field.base.itemsize
-        for first in range(offset, offset + size):
-            places = list(range(first, offset + field.itemsize, size))
+        content = real[:, offset : offset + field.itemsize]
+        if field.base.itemsize == 1 or _is_below_256(content, field.base):
+            seen = found[offset]
+            is_signed = field.base.kind == "i" and field.base.itemsize == 1
+            numbers = seen.view(np.int8).astype(int) if is_signed else seen.astype(int)
+            whole = np.arange(numbers.min(), numbers.max() + 1).astype(np.uint8)
+            for at in range(offset, offset + field.itemsize, field.base.itemsize):
+                found[at] = whole
+    return found
+
+
+def seen_in_field(real: States, record: np.dtype[np.void]) -> list[NDArray[np.uint8]]:
+    """Return for each byte of a state the values that real states have in it, or in other numbers of its field.
+
+    Bytes at the same place of numbers of one field, such as the squares of a board, share their values.
+    """
+    found = seen_in_byte(real)
+    for field, offset, *_ in (record.fields or {}).values():
+        for first in range(offset, offset + field.base.itemsize):
+            places = list(range(first, offset + field.itemsize, field.base.itemsize))
             seen = np.unique(real[:, places])
-            if size == 1 or (first == offset and _is_below_256(real[:, offset : offset + field.itemsize], field.base)):
-                is_signed = size == 1 and field.base.kind == "i"
-                numbers = seen.view(np.int8).astype(int) if is_signed else seen.astype(int)
-                seen = np.arange(numbers.min(), numbers.max() + 1).astype(np.uint8)
             for at in places:
                 found[at] = seen
     return found
+
+
+def seen_in_byte(real: States) -> list[NDArray[np.uint8]]:
+    """Return for each byte of a state the values that real states have in it."""
+    return [np.unique(column) for column in real.T]
 
 
 def _is_below_256(content: States, kind: np.dtype[Any]) -> bool:

@@ -22,6 +22,8 @@ from plyzero.kits.browser.byte_tables import (
     UndecidedError,
     made_states,
     missing_states,
+    seen_in_byte,
+    seen_in_field,
     values_of_bytes,
 )
 from plyzero.rules.board import Board
@@ -38,6 +40,9 @@ REAL: Final = 2000
 
 MADE: Final = 1000
 """Number of states made of their bytes."""
+
+TRIED: Final = 50
+"""Number of made states that are shown, to see whether the game knows such states."""
 
 MAX_TEXTS: Final = 2_000_000
 """Largest number of texts that are asked for in made states."""
@@ -100,16 +105,16 @@ def find_texts(game: GameSpec, report: Report = lambda text: None) -> GameTexts:
     expect_board(game)
     notes: list[str] = []
     finder = _TextFinder(game, start, report)
-    names = finder.table(names_of, start.num_actions, "the names of moves", made=_every_name)
-    rolls = finder.table(rolls_of, start.num_chances, "the names of rolls", made=_every_roll)
+    names = finder.table(names_of, start.num_actions, "the names of moves", "action {}".format, made=_every_name)
+    rolls = finder.table(rolls_of, start.num_chances, "the names of rolls", "roll {}".format, made=_every_roll)
     first = board_parts(start)
-    board = finder.table(board_parts, len(first), "the board", describe=finder.describe_part, has_numbers=True)
+    board = finder.table(board_parts, len(first), "the board", finder.describe_part, has_numbers=True)
     shown_board = board_of(start)
     assert shown_board
     scoreboard = None
     if type(start).scoreboard is not Game.scoreboard:
         try:
-            scoreboard = finder.table(scoreboard_of, 2, "the scoreboard", has_numbers=True)
+            scoreboard = finder.table(scoreboard_of, 2, "the scoreboard", "that of player {}".format, has_numbers=True)
         except UserError:
             notes.append("The scoreboard is left out: it does not follow from a few bytes of the state.")
     if finder.has_marks():
@@ -217,24 +222,27 @@ class _TextFinder:
         report("positions of random games")
         self._positions = self._further(REAL)
         states = np.array([each.state for each in self._positions])
-        self._values = values_of_bytes(states, start.State)
-        self._made = made_states(states, self._values, MADE, self._rng)
+        for values in (values_of_bytes(states, start.State), seen_in_field(states, start.State), seen_in_byte(states)):
+            self._values = values
+            self._made = made_states(states, self._values, MADE, self._rng)
+            if self._are_mostly_shown(self._made[:TRIED]):
+                break
 
     def table(
         self,
         texts_of: TextsOf,
         items: int,
         what: str,
+        describe: Callable[[int], str],
         *,
         made: TextsOf | None = None,
-        describe: Callable[[int], str] = str,
         has_numbers: bool = False,
     ) -> Table:
         """Return the table of `items` texts.
 
-        what:     the texts, in messages.
-        made:     returns the texts in made states, if others are known there.
-        describe: names an item in messages.
+        what:        the texts, in messages.
+        describe:    names an item in messages.
+        made:        returns the texts in made states, if others are known there.
         has_numbers: whether numbers in the texts may be numbers of the state.
         Raises UserError if nothing decides an item.
         """
@@ -298,6 +306,17 @@ class _TextFinder:
                 real = np.array([each.state for each in self._positions])
                 add_made(made_states(real, self._values, count, self._rng))
         return samples.table()
+
+    def _are_mostly_shown(self, states: NDArray[np.uint8]) -> bool:
+        """Return whether the board can be drawn in most of these states.
+
+        It cannot where a square has a value between those of two pieces, or that of the border around the board.
+        """
+        drawn = 0
+        for state in states:
+            with suppress(Exception):  # rules need not know states that no game reaches
+                drawn += bool(board_parts(self._start.with_state(state)))
+        return 2 * drawn > len(states)
 
     def describe_part(self, number: int) -> str:
         """Return a part of the drawing in words."""

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from plyzero.errors import FailedError, UserError
+from plyzero.kits.browser import game_texts
 from plyzero.kits.browser.game_folder import SharedBot, find_bot, write_folder
-from plyzero.kits.browser.game_texts import find_texts
+from plyzero.kits.browser.game_texts import board_parts, find_texts
 from plyzero.kits.browser.module_rules import ModuleRules
 from plyzero.kits.browser.proof import prove
 from plyzero.kits.browser.sharing import share_game
@@ -116,7 +117,8 @@ def test_a_shared_game_has_its_files_and_replaces_one_of_its_kind_only(module, t
     for page in ({"old.js": b"1"}, {"index.html": b"<p>", "licences/ort.txt": b"MIT"}):
         share_game(spec(Gather), BOT, folder, page=page, positions=50)
     found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert found == {"rules.wasm", "model.onnx", "board.css", "game.json", "index.html", "licences/ort.txt"}
+    parts = {"rules.wasm", "model.onnx", "model.json", "board.css", "game.json", "files.json"}
+    assert found == {*parts, "index.html", "licences/ort.txt"}
     assert [path.name for path in tmp_path.iterdir()] == ["shared"]
     assert (folder / "rules.wasm").read_bytes() == module
     game = json.loads((folder / "game.json").read_text())
@@ -168,12 +170,42 @@ def test_a_bot_is_of_a_file_or_bundled_and_fits_the_size_of_the_board(tmp_path: 
     with pytest.raises(UserError, match="its game is 'tic-tac-toe v1', expected"):
         find_bot(load_game("connect-four"), net=file)
     with pytest.raises(UserError, match="has no bundled bot: give one by --run DIR or --net FILE"):
-        find_bot(load_game("chess"))
+        find_bot(load_game("chess(chess960=True)"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tic-tac-toe", "connect-four", "backgammon", "chess", "pig", "othello(size=6)"])
+@pytest.mark.parametrize(
+    "name", ["tic-tac-toe", "connect-four", "backgammon", "chess", "pig", "othello(size=6)", "hex(size=5)"]
+)
 def test_included_games_are_the_same_in_webassembly(name):
     game = load_game(name)
     proof = prove(game, compile_rules(game), find_texts(game), positions=1000)
     assert proof.positions >= 1000
+
+
+def test_a_page_draws_each_value_on_each_square_also_where_a_board_has_gaps_between_its_values():
+    game = load_game("hex(size=7)")
+    table = find_texts(game).board
+    values = (0, 1, 2, 5, 6, 9, 10)  # a stone, and whether it is connected to the first or to the last edge
+    for cell in range(7 * 7):
+        for value in values:
+            state = game.start.state.copy()
+            state[cell] = value
+            expected = board_parts(game.start.with_state(state))
+            assert [table.text(item, state) for item in range(len(expected))] == list(expected), (cell, value)
+
+
+@pytest.mark.parametrize("more", [0, game_texts.MORE])
+def test_a_name_that_few_positions_have_is_decided_by_more_made_states(more, monkeypatch):
+    monkeypatch.setattr(game_texts, "REAL", 60)
+    monkeypatch.setattr(game_texts, "MAX_TEXTS", 1200)  # as with many actions: few made states for each
+    monkeypatch.setattr(game_texts, "MORE", more)
+    game = spec(shared_games.RareName)
+    if more == 0:
+        with pytest.raises(UserError, match="decide"):
+            find_texts(game)
+    else:
+        names = find_texts(game).names
+        position = game.start.with_state(np.uint8([0] + [1] * 8 + [0, 2, 1, 0, 0, 1]))
+        assert position.legal_actions() == (8,)
+        assert names.text(8, position.state) == position.action_name(8) == "c3=2/1001"
