@@ -25,6 +25,7 @@ from tests.helpers.cli import plyzero
 from tests.helpers.shared_games import Gather, spec
 
 GAMES = "tests.helpers.shared_games"
+REPOSITORY = Path(__file__).parents[3]
 
 ABSOLUTE = re.compile(r"""(?:from ?|src=|href=|import\(|fetch\(|url\(|URL\()["'`]?/\w""")
 """An address that begins at the root of a server."""
@@ -80,6 +81,7 @@ def test_it_writes_a_folder_and_says_what_was_compared_and_how_large_it_is(share
     assert (about["bot"], about["step"], about["bytes"], about["isWatched"]) == ("a bot", None, 7, False)
     assert (folder / "static" / "board.js").is_file()
     assert (folder / "onnxruntime-LICENSE").read_text().startswith("MIT License")
+    assert (folder / "LICENSE").read_bytes() == (REPOSITORY / "LICENSE").read_bytes()
     assert {path.name for path in tmp_path.iterdir()} == {"shared", runtime.name}
 
 
