@@ -1,12 +1,12 @@
 // Answers for positions of a game as the page does. Reads one JSON object from standard input, {page, asked}, where `asked` are
 // {path, fields}; game.json and rules.wasm lie in `page`. Writes the answers of static/api.js, or {error}, to standard output.
 // A worker answers with `results`, the results of searches; model.json is each time the next one of `models`, if there are any.
-// speed: its simulations a second.
+// speed: its simulations a second. failure: what its error says, if it cannot be loaded.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-const { page, asked, results = [], models = [], speed = 1000 } = JSON.parse(readFileSync(0, "utf8"));
+const { page, asked, results = [], models = [], speed = 1000, failure } = JSON.parse(readFileSync(0, "utf8"));
 
 globalThis.fetch = async (address) => {
   const { origin, pathname } = new URL(address), bytes = readFileSync(fileURLToPath(`file://${pathname}`));
@@ -26,6 +26,10 @@ globalThis.Worker = class {
 
   postMessage({ id, kind, state, simulations }) {
     if (kind === "stop") return;
+    if (failure !== undefined) {
+      setTimeout(() => this.onerror({ message: failure, preventDefault() {} }));
+      return;
+    }
     const answer = kind === "about" ? { simulationsPerSecond: speed } : { result: results.shift() ?? { state, simulations } };
     setTimeout(() => this.onmessage({ data: { id, kind, ...answer } }));
   }

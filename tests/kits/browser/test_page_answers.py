@@ -130,6 +130,16 @@ def test_a_slow_browser_gets_a_weaker_opponent_and_no_level_that_takes_more_than
     assert [each["id"] for each in found["players"]][-2:] == [last, "random"]
 
 
+@pytest.mark.parametrize(
+    ("failure", "reason"), [("TypeError: no.", "TypeError: no"), ("No", "No"), ("", "its worker cannot be loaded")]
+)
+def test_a_bot_that_cannot_be_loaded_is_one_sentence(failure: str, reason: str):
+    asked = [{"path": "about", "fields": {}}] * 2
+    first, second = run_node(DRIVER, {"asked": asked, "failure": failure}, files_of_folder(CONNECT_FOUR))["answers"]
+    assert not first["ready"]
+    assert second == {"error": f"The bot cannot run in this browser: {reason}."}
+
+
 def test_a_network_without_levels_has_those_of_its_simulations():
     about = answers(DICE, [{"path": "about", "fields": {}}] * 2)[1]
     assert [each["id"] for each in about["players"]] == ["net:0", "net:16", "net:64", "net:256", "net:1024", "random"]
@@ -197,7 +207,11 @@ def test_a_newer_model_is_offered_and_the_newest_one_loaded_once_it_is_asked_for
     searches = [{"path": "think", "fields": {"moves": "", "step": step}, "isStream": True} for step in ("100", "200")]
     review = {"path": "review", "fields": {"moves": "4", "step": "200", "resigned": 1}, "isStream": True}
     results = [result_of([{"action": 3, "visits": 4, "q": 0.0, "line": [3]}])] * 20
-    asked = {"asked": [about, about, *searches, review, about], "models": [old, new, newest, newest], "results": results}
+    asked = {
+        "asked": [about, about, *searches, review, about],
+        "models": [old, new, newest, newest],
+        "results": results,
+    }
     found = run_node(DRIVER, asked, files_of_folder(CONNECT_FOUR))
     first, later, before, after, reviewed, last = found["answers"]
     assert (first["newest"], later["newest"], last["newest"]) == (100, 200, 300)

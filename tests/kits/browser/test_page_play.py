@@ -142,6 +142,18 @@ def test_the_bot_answers_and_a_hint_an_analysis_and_a_review_are_found(shared):
 
 
 @pytest.mark.browser
+def test_a_move_that_is_taken_back_leaves_nothing_picked(shared):
+    page = shared("breakthrough", BOTH, **WINDOW)
+    by_mouse(page, "b2")
+    page.locator(".picked").wait_for()
+    by_mouse(page, "b3")
+    wait_for_moves(page, 1)
+    page.get_by_role("button", name="Undo").click()
+    wait_for_moves(page, 0)
+    assert page.locator(".picked").count() == 0
+
+
+@pytest.mark.browser
 def test_dice_are_rolled_and_the_points_are_named(shared):
     page = shared(DICE, BOTH, **WINDOW)
     position = load_game(DICE).start

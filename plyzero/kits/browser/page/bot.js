@@ -18,7 +18,8 @@ export function startBot(version) {
   };
   worker.onerror = (event) => {
     event.preventDefault(); // what is shown on the page need not be logged
-    problem = new Error(`The bot cannot run in this browser: ${event.message ?? "its worker cannot be loaded"}.`);
+    const why = (event.message || "its worker cannot be loaded").replace(/\.$/, ""); // some browsers end it with a full stop
+    problem = new Error(`The bot cannot run in this browser: ${why}.`);
     for (const { reject } of waiting.values()) reject(problem);
     waiting.clear();
   };
