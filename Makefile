@@ -72,7 +72,8 @@ attacks: $(READY)
 BIOME := @biomejs/biome@2.6.8
 test-browser: $(READY)
 	if command -v npx > /dev/null; then npx --yes $(BIOME) lint --error-on-warnings plyzero/kits/*/page; fi
-	$(BIN)/pytest -m browser -rs --numprocesses 2 --dist worksteal --ignore tests/kits/web/test_dashboard.py tests/kits/web
+	$(BIN)/pytest -m browser -rs --numprocesses 2 --dist worksteal --ignore tests/kits/web/test_dashboard.py \
+		tests/kits/web tests/kits/browser
 	$(BIN)/pytest -m browser -rs tests/kits/web/test_dashboard.py
 
 test-docker: $(READY)
