@@ -18,7 +18,7 @@ LOOP := $(VENV)/.loop
 READY := $(VENV)/.ready
 UV := $(shell command -v uv)
 LOOP_EXTRAS := cpu,train,web
-TOOL_EXTRAS := ,openspiel,grpc,s3,plot,experiments,argo,browser,dev
+TOOL_EXTRAS := ,openspiel,grpc,s3,plot,experiments,argo,share,browser,dev
 OPENSPIEL := build/openspiel
 GPU := build/gpu
 SERVERS := build/pytriton build/mlserver
@@ -71,8 +71,9 @@ attacks: $(READY)
 # By path: a walk through the project would find the copy in build/newer-python. Tests of the dashboard share one run.
 BIOME := @biomejs/biome@2.6.8
 test-browser: $(READY)
-	if command -v npx > /dev/null; then npx --yes $(BIOME) lint --error-on-warnings plyzero/kits/web/page; fi
-	$(BIN)/pytest -m browser -rs --numprocesses 2 --dist worksteal --ignore tests/kits/web/test_dashboard.py tests/kits/web
+	if command -v npx > /dev/null; then npx --yes $(BIOME) lint --error-on-warnings plyzero/kits/*/page; fi
+	$(BIN)/pytest -m browser -rs --numprocesses 2 --dist worksteal --ignore tests/kits/web/test_dashboard.py \
+		tests/kits/web tests/kits/browser
 	$(BIN)/pytest -m browser -rs tests/kits/web/test_dashboard.py
 
 test-docker: $(READY)

@@ -32,6 +32,7 @@ LAYERS = (
 
 KITS = {
     "adapters": set(),
+    "browser": {"web"},
     "engines": set(),
     "cluster": set(),
     "imitation": {"engines"},

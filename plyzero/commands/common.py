@@ -107,6 +107,7 @@ EXTRAS: Final = {
     "scipy": "experiments",
     "ray": "ray",
     "hera": "argo",
+    "wasmtime": "share",
 }
 """Package that plyzero can do without -> the extra that installs it."""
 

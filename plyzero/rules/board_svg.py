@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from html import escape
 from importlib.resources import files
 from itertools import product, starmap
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from plyzero.rules.board import FILLS, TEXT_STYLE, Board, Cell, Label
 
@@ -36,7 +37,7 @@ SOLID: Final = str.maketrans("♔♕♖♗♘♙☖⛀⛁♤♡♢♧○◯△�
 """Hollow symbols, whose background would be seen through them -> solid ones."""
 
 
-Places = Set[tuple[float, float]]
+Places = frozenset[tuple[float, float]]
 
 
 def render_svg(board: Board, *, last: Collection[Cell] = (), title: str = "board", style: bool = True) -> str:
@@ -60,16 +61,13 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
     places += [(cell.x + side, cell.y) for cell in board.cells if cell.shape == "card" for side in (-0.7, 0.7)]
     left, top = (min(each) - 0.6 for each in zip(*places, strict=True))
     right, bottom = (max(each) + 0.6 for each in zip(*places, strict=True))
-    neighbours = {(cell.x, cell.y) for cell in board.cells}
+    neighbours = frozenset((cell.x, cell.y) for cell in board.cells)
     box = [UNIT * each for each in (left, top, right - left, bottom - top)]
-    stars = _star_points(board)
+    look = _look(board.style, tuple(board.player_colours), neighbours, _star_points(board))
     marks = {mark.name.lower(): mark.text for mark in board.marks}
     return [
         _beginning(board.style, title, style, *box) + "".join(_draw_ground(board, *box)),
-        *(
-            "".join(_draw_cell(cell, board, cell in last, marks.get(cell.name.lower(), ""), neighbours, stars))
-            for cell in sorted(board.cells, key=_layer)
-        ),
+        *(_part_of_cell(cell, look, cell in last, marks.get(cell.name.lower(), "")) for cell in drawn_cells(board)),
         *(
             "".join(_draw_dice(label))
             if label.text and set(label.text) <= set(DICE + " ")
@@ -78,6 +76,11 @@ def svg_parts(board: Board, *, last: Collection[Cell] = (), title: str = "board"
         ),
         "</svg>",
     ]
+
+
+def drawn_cells(board: Board) -> list[Cell]:
+    """Return the cells in the order of their parts in `svg_parts`."""
+    return sorted(board.cells, key=_layer)
 
 
 def _layer(cell: Cell) -> int:
@@ -134,21 +137,41 @@ def _beginning(kind: str, title: str, style: bool, *box: float) -> str:
     )
 
 
-def _draw_cell(cell: Cell, board: Board, is_last: bool, mark: str, places: Places, stars: Places) -> Iterator[str]:
-    chequered = board.style == "checks" or cell.shape.startswith("spike")
+class _Look(NamedTuple):
+    """What the drawing of a cell depends on, besides the cell: of the board, and the centres of all its cells."""
+
+    style: str
+    colours: tuple[str, str]
+    places: Places
+    stars: Places
+
+
+@lru_cache(maxsize=64)
+def _look(*fields: Any) -> _Look:
+    """Return the same object for the same fields, so that it is quickly compared."""
+    return _Look(*fields)
+
+
+@lru_cache(maxsize=1 << 13)
+def _part_of_cell(cell: Cell, look: _Look, is_last: bool, mark: str) -> str:
+    return "".join(_draw_cell(cell, look, is_last, mark))
+
+
+def _draw_cell(cell: Cell, look: _Look, is_last: bool, mark: str) -> Iterator[str]:
+    chequered = look.style == "checks" or cell.shape.startswith("spike")
     dark = " dark" if chequered and (cell.x + cell.y) % 2 else ""
     classes = f"cell {cell.shape}{dark}{' last' if is_last else ''}{' marked' if mark else ''}"
     why = f' data-mark="{escape(mark)}"' if mark else ""
     yield f'<g class="{classes}" data-cell="{escape(cell.name)}"{why}>'
     yield from _draw_ground_of(cell)
     if cell.shape == "point":
-        yield from _draw_lines(cell, places)
-    if (cell.x, cell.y) in stars:
+        yield from _draw_lines(cell, look.places)
+    if (cell.x, cell.y) in look.stars:
         yield f'<circle class="star" cx="{UNIT * cell.x:g}" cy="{UNIT * cell.y:g}" r="3.5"/>'
-    if board.style == "holes" and cell.shape == "square" and (not cell.piece or cell.has_figure()):
+    if look.style == "holes" and cell.shape == "square" and (not cell.piece or cell.has_figure()):
         yield f'<circle class="hole" cx="{UNIT * cell.x:g}" cy="{UNIT * cell.y:g}" r="{RADIUS:g}"/>'
     if cell.piece:
-        yield from _draw_piece(cell, board)
+        yield from _draw_piece(cell, look.colours)
     yield "</g>"
 
 
@@ -187,10 +210,10 @@ def _draw_lines(cell: Cell, places: Places) -> Iterator[str]:
             yield f'<path class="line" d="M{x:g} {y:g}l{UNIT * dx / 2:g} {UNIT * dy / 2:g}"/>'
 
 
-def _draw_piece(cell: Cell, board: Board) -> Iterator[str]:
+def _draw_piece(cell: Cell, colours_of: tuple[str, str]) -> Iterator[str]:
     x, y = UNIT * cell.x, UNIT * cell.y
     player, text = cell.owned()
-    name = _colour_of_letter(text, board) if player is None else board.player_colours[player]
+    name = _colour_of_letter(text, colours_of) if player is None else colours_of[player]
     colours = f'fill="{FILLS[name]}" stroke="{_ink_on(name)}"' if name else ""
     kind = "" if player is None else f" p{player}"
     if cell.has_figure():
@@ -235,13 +258,13 @@ def _size_of_edge(cell: Cell) -> tuple[float, float]:
     return (long, short) if cell.shape == "bar-h" else (short, long)
 
 
-def _colour_of_letter(letter: str, board: Board) -> str:
+def _colour_of_letter(letter: str, colours_of: tuple[str, str]) -> str:
     """Return the colour of a letter that is nobody's piece, "" if it has none. As in chess, capitals are player 0's."""
     if len(letter) != 1 or not letter.isalpha():
         return ""
     if letter in "WwBb":
         return "white" if letter in "Ww" else "black"
-    return board.player_colours[0 if letter.isupper() else 1]
+    return colours_of[0 if letter.isupper() else 1]
 
 
 def _ink_on(colour: str) -> str:

@@ -26,6 +26,7 @@ NEW_RUN = ["--run", "new", "--game", "tic-tac-toe"]
         ("grpc", ["selfplay", *NEW_RUN, "--evaluator", "127.0.0.1:1"], "grpc"),
         ("starlette", ["serve", "tic-tac-toe"], "web"),
         ("scipy", ["experiment", "run", "tic-tac-toe", "--out", "new"], "experiments"),
+        ("wasmtime", ["share", "tic-tac-toe", "-o", "new"], "share"),
     ],
 )
 def test_a_missing_extra_is_one_sentence_before_anything_is_written(

@@ -222,3 +222,31 @@ def points_of(position):
     state = position.record
     mover = int(state["to_play"])
     return int(state["scores"][mover]), int(state["scores"][1 - mover]), int(state["turn"])
+
+
+class SureThing(CompiledGame, version=1):
+    """Every throw wins: with the first die at once, with the second one perhaps a move later."""
+
+    State = np.dtype([("die", "i1"), ("is_late", "i1"), ("is_won", "i1"), ("to_play", "i1")])
+    num_actions, num_chances, observation_shape, max_plies = 2, 2, (1, 1, 1), 2
+
+    def legal(s, mask):
+        mask[:] = True
+
+    def chances(s, weights):
+        if s["die"]:
+            weights[0], weights[1] = 1 / 4, 3 / 4
+
+    def play(s, action):
+        if s["is_late"] or (s["die"] and (s["die"] == 1 or action == 0)):
+            s["is_won"] = 1
+        elif s["die"]:
+            s["die"], s["is_late"] = 0, 1
+        else:
+            s["die"] = action + 1
+
+    def outcome(s):
+        return s["to_play"] if s["is_won"] else ONGOING
+
+    def observe(s, planes):
+        planes[0, 0, 0] = s["is_late"]

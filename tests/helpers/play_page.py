@@ -41,7 +41,7 @@ def wait_for_moves(page, count, *, shown=True):
     page.wait_for_function(
         """([count, shown]) =>
           (new URLSearchParams(location.hash.slice(1)).get("moves").match(/[^ ]+/g) ?? []).length === count
-          && !(shown && document.querySelector("[aria-label=Board]").ariaBusy === "true")""",
+          && (!shown || document.querySelector("[aria-label=Board]")?.ariaBusy === "false")""",
         arg=[count, shown],
     )
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from html import escape
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from plyzero.kits.engines.game_record import Frame
@@ -19,8 +19,8 @@ from plyzero.run.directory import RunDirectory
 PAGE: Final = Path(__file__).parent / "page"
 """The directory of the files that a browser loads."""
 
-IMPORT: Final = re.compile(r'^import ?(\w+)? ?(?:\{(.*?)\})? ?from ?"/static/(.*?)";', re.MULTILINE)
-"""An import of a module: its default, its names, the file."""
+IMPORT: Final = re.compile(r'^import ?(\w+)? ?(?:\{(.*?)\})? ?from ?"\./(.*?)";', re.MULTILINE)
+"""An import of a module: its default, its names, the file, which lies beside the module that imports it."""
 
 
 def make_report(run: RunDirectory) -> str:
@@ -111,9 +111,15 @@ def _module(name: str, data: object) -> str:
 def _imported(name: str) -> dict[str, None]:
     """Return the modules that a module imports, in the order in which they can be evaluated."""
     found: dict[str, None] = {}
-    for _, _, each in IMPORT.findall(text_of(name)):
+    for _, _, file in IMPORT.findall(text_of(name)):
+        each = _beside(name, file)
         found |= {**_imported(each), each: None}
     return found
+
+
+def _beside(name: str, file: str) -> str:
+    """Return the name of a file that lies beside the module `name`."""
+    return str(PurePosixPath(name).parent / file)
 
 
 def _wrapped(name: str) -> str:
@@ -132,19 +138,19 @@ def _wrapped(name: str) -> str:
         exported.append("default: exportedByDefault")
         return "const exportedByDefault = "
 
-    source = IMPORT.sub(_as_constants, text_of(name))
+    source = IMPORT.sub(lambda found: _as_constants(found, name), text_of(name))
     source = re.sub(r"\bexport ?\{(.*?)\};", names, source)
     source = re.sub(r"^export ((?:async )?(?:const|function) )(\w+)", declaration, source, flags=re.MULTILINE)
     source = re.sub(r"\bexport default ", default, source)
     return f'modules["{name}"] = (() => {{\n{source}\nreturn {{ {", ".join(exported)} }};\n}})();'
 
 
-def _as_constants(found: re.Match[str]) -> str:
-    """Return constants in place of an import."""
+def _as_constants(found: re.Match[str], name: str) -> str:
+    """Return constants in place of an import by the module `name`."""
     names = _renamed(found[2] or "", lambda theirs, own: f"{theirs}: {own}")
     if found[1]:
         names.append(f"default: {found[1]}")
-    return f'const {{ {", ".join(names)} }} = modules["{found[3]}"];'
+    return f'const {{ {", ".join(names)} }} = modules["{_beside(name, found[3])}"];'
 
 
 def _renamed(names: str, rename: Callable[[str, str], str]) -> list[str]:

@@ -69,8 +69,9 @@ def test_a_page_loads_nothing(run: Run, game_page: Path):
         assert re.findall(r'(?:src|href)="(?!data:)', outside) == []
         assert "default-src 'none'" in outside
         assert '"/static/' not in page
+        assert not re.search(r'\bfrom ?"', page)
         assert page.count("<script") == page.count("</script>")
-        imported = re.findall(r'^import .* from "/static/(.*?)";$', (PAGE / start).read_text(), re.MULTILINE)
+        imported = re.findall(r'^import .* from "./(.*?)";$', (PAGE / start).read_text(), re.MULTILINE)
         assert {*re.findall(r'^modules\["(.*?)"\] = ', page, re.MULTILINE)} >= {start, *imported} > {start}
 
 

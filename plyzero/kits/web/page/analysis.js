@@ -1,8 +1,8 @@
 // What a search finds while it runs: the expected result, and the moves with their shares.
 
-import { html } from "/static/html.js";
-import { leads, more } from "/static/network.js";
-import { sideName } from "/static/status.js";
+import { html } from "./html.js";
+import { leads, more } from "./network.js";
+import { sideName } from "./status.js";
 
 const STRENGTHS = [16, 64, 256, 1024, 4096];
 const HEADS = [["move", "first the one that the search plays, then the others by visits", "text"], ["visits", "how often the search has tried the move, of all its tries"],

@@ -1,7 +1,7 @@
 // The board: clicks on its cells become moves, and what a search has found is drawn above it.
 
-import { html, useLayoutEffect, useRef, useState } from "/static/html.js";
-import { draw, drawFrame, lift, PIECES } from "/static/overlay.js";
+import { html, useLayoutEffect, useRef, useState } from "./html.js";
+import { draw, drawFrame, lift, PIECES } from "./overlay.js";
 
 const SENTENCE = /(\p{L}{2,}[,;:.]? ){2}\p{L}{2,}/u;  // three words: a line to be wrapped, and not part of a drawing
 
@@ -90,6 +90,12 @@ export function BoardView({ position, canMove, isTurned, drawing, onMove, onIlle
     previewOf(move.name).then((added) => framed.current === cell && drawFrame(picture, cell, added), () => {});
   }
 
+  // What was picked is forgotten, as the same position may come again.
+  function make(name) {
+    setPicked([]);
+    onMove(name);
+  }
+
   function tap(name) {
     if (!canMove) return onIllegal([name]);
     const begun = [...picked, name];
@@ -99,7 +105,7 @@ export function BoardView({ position, canMove, isTurned, drawing, onMove, onIlle
       setPicked(isOther && picked.at(-1) !== name ? [name] : []);
       return isOther ? undefined : onIllegal(begun);
     }
-    if (possible.length === 1 && possible[0].path.length === begun.length) onMove(possible[0].name);
+    if (possible.length === 1 && possible[0].path.length === begun.length) make(possible[0].name);
     else setPicked(begun);
   }
 
@@ -147,7 +153,7 @@ export function BoardView({ position, canMove, isTurned, drawing, onMove, onIlle
       neighbour(place.current, cell, step.map((each) => sign * each))?.focus();
     } else if (cell && (event.key === "Enter" || event.key === " ")) {
       event.preventDefault();
-      if (legal.length === 1) onMove(legal[0].name);
+      if (legal.length === 1) make(legal[0].name);
       else tap(nameOf(cell));
     } else if (event.key === "Escape") setPicked([]);
   }
@@ -163,7 +169,7 @@ export function BoardView({ position, canMove, isTurned, drawing, onMove, onIlle
       ${position.faults.length ? null : html`<p class="dim">Give the game render() to click on its board.</p>`}`}
     ${position.svg && (choices.length || others.length)
       ? html`<div class="row" role="group" aria-label="Further moves">
-          ${[...choices, ...others].map((move) => html`<button onClick=${() => onMove(move.name)}>${move.written}</button>`)}
+          ${[...choices, ...others].map(({ name, written }) => html`<button onClick=${() => make(name)}>${written}</button>`)}
         </div>`
       : null}
   </div>`;

@@ -1,6 +1,6 @@
 // Clocks of people: the texts that describe one, the choice of one, and the time of both sides of a game at this page.
 
-import { html, useEffect, useRef, useState } from "/static/html.js";
+import { html, useEffect, useRef, useState } from "./html.js";
 
 const CLOCK = /^(\d{1,6}(?:\.\d{1,6})?)([hms])?(?:\+(\d{1,6}(?:\.\d{1,6})?)s?)?$/;
 const CHOICES = ["", "1m", "3m+2s", "5m+3s", "10m+5s"];

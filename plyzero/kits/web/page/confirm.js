@@ -1,6 +1,6 @@
 // A button for what cannot be taken back: the first click asks, the second one does it.
 
-import { html, useState } from "/static/html.js";
+import { html, useState } from "./html.js";
 
 export function Confirm({ name, question, disabled, onConfirm }) {
   const [asks, setAsks] = useState(false);

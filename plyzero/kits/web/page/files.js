@@ -1,10 +1,10 @@
 // Games as files, and positions as text.
 
-import { html, useEffect, useRef, useState } from "/static/html.js";
-import { get, post } from "/static/api.js";
-import { parseClock, timeLeft } from "/static/clock.js";
-import { readSgf } from "/static/sgf.js";
-import { nameOf, SIDES } from "/static/status.js";
+import { html, useEffect, useRef, useState } from "./html.js";
+import { get, post } from "./api.js";
+import { parseClock, timeLeft } from "./clock.js";
+import { readSgf } from "./sgf.js";
+import { nameOf, SIDES } from "./status.js";
 
 const PGN = /^\s*(\[\s*\w+\s*"|[%;]|\d+\s*\.)/;  // the beginning of such a file
 

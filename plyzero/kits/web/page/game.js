@@ -1,8 +1,8 @@
 // A recorded game to walk through, from the data in window.PLYZERO_REPORT; plyzero/kits/web/pages.py describes it.
-import { html, render, useEffect, useMemo, useState } from "/static/html.js";
-import { entriesOf, Judged } from "/static/judged.js";
-import { Graph, Moves } from "/static/moves.js";
-import { sideName, stepsOf } from "/static/status.js";
+import { html, render, useEffect, useMemo, useState } from "./html.js";
+import { entriesOf, Judged } from "./judged.js";
+import { Graph, Moves } from "./moves.js";
+import { sideName, stepsOf } from "./status.js";
 
 const { game, result, colours, frames, review } = window.PLYZERO_REPORT;
 const named = (side) => sideName(colours, side);

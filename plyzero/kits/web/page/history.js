@@ -1,7 +1,7 @@
 // The game that the page shows, which is its address, and what a person does as entries of the browser's history.
 
-import { useEffect, useRef, useState } from "/static/html.js";
-import { readAddress, writeAddress } from "/static/api.js";
+import { useEffect, useRef, useState } from "./html.js";
+import { readAddress, writeAddress } from "./address.js";
 
 const NEW_GAME = { moves: [], at: 0, resigned: null, timeOver: false, lines: [], notes: {}, start: "", shared: "", clock: "", left: null, names: [] };
 

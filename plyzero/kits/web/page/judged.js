@@ -1,9 +1,9 @@
 // What a review has found: who lost the game by which turns, how accurate both players were, what the rolls gave.
 // `review` is the JSON of plyzero/kits/review/description.py. `named` returns the name of a player by the number.
 
-import { html } from "/static/html.js";
-import { Graph } from "/static/moves.js";
-import { capital, SIDES } from "/static/status.js";
+import { html } from "./html.js";
+import { Graph } from "./moves.js";
+import { capital, SIDES } from "./status.js";
 
 const unitOf = (unit) => (unit === "score" ? "percentage points" : "points");
 const number = (value, unit) => (unit === "score" ? (100 * value).toFixed(0) : value.toFixed(2)).replace(/^-(0(\.0+)?)$/, "$1");

@@ -1,6 +1,6 @@
 // The moves of a game, to walk through them, and the curve of its expected result. A step is a position that is shown.
 
-import { html } from "/static/html.js";
+import { html } from "./html.js";
 
 const PIPS = ["4", "08", "048", "0268", "02468", "023568"]; // places of the pips of a die, row by row
 

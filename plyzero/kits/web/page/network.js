@@ -1,8 +1,8 @@
 // What the network sees and answers, for people who debug the observation of their game.
 
-import { html, useEffect, useRef, useState } from "/static/html.js";
-import { get } from "/static/api.js";
-import { capital, sideName } from "/static/status.js";
+import { html, useEffect, useRef, useState } from "./html.js";
+import { get } from "./api.js";
+import { capital, sideName } from "./status.js";
 
 export function NetworkView({ asked, position, ready, why }) {
   const [open, setOpen] = useState(false), [found, setFound] = useState(null), [error, setError] = useState("");

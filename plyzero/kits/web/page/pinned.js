@@ -1,6 +1,6 @@
 // The board on a narrow screen: it stays at the top, and becomes smaller, while one reads what stands below it.
 
-import { html, useEffect, useRef } from "/static/html.js";
+import { html, useEffect, useRef } from "./html.js";
 
 const SCROLLED = 60;  // pixels beyond the board's place, from which on it is smaller
 

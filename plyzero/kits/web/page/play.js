@@ -1,21 +1,21 @@
 // The page on which a game is played, analysed and reviewed.
 
-import { html, render, useEffect, useMemo, useRef, useState } from "/static/html.js";
-import { get, stream } from "/static/api.js";
-import { BoardView } from "/static/board.js";
-import { Evaluation, PlayerStrip, scoreOf } from "/static/players.js";
-import { Analysis, drawingOf } from "/static/analysis.js";
-import { ClockChoice, useClocks } from "/static/clock.js";
-import { Confirm } from "/static/confirm.js";
-import { useGame } from "/static/history.js";
-import { SharedButtons, SharedGame, SILENT, useShared } from "/static/shared.js";
-import { betterMove } from "/static/judged.js";
-import { judgeRetry, Review, reviewGame } from "/static/review.js";
-import { NetworkView } from "/static/network.js";
-import { Records, SetUp } from "/static/files.js";
-import { Pinned } from "/static/pinned.js";
-import { Rules } from "/static/rules.js";
-import { canSearch, capital, SIDES, statusOf, stepsOf } from "/static/status.js";
+import { html, render, useEffect, useMemo, useRef, useState } from "./html.js";
+import { get, stream } from "./api.js";
+import { BoardView } from "./board.js";
+import { Evaluation, PlayerStrip, scoreOf } from "./players.js";
+import { Analysis, drawingOf } from "./analysis.js";
+import { ClockChoice, useClocks } from "./clock.js";
+import { Confirm } from "./confirm.js";
+import { useGame } from "./history.js";
+import { SharedButtons, SharedGame, SILENT, useShared } from "./shared.js";
+import { betterMove } from "./judged.js";
+import { judgeRetry, Review, reviewGame } from "./review.js";
+import { NetworkView } from "./network.js";
+import { Records, SetUp } from "./files.js";
+import { Pinned } from "./pinned.js";
+import { Rules } from "./rules.js";
+import { canSearch, capital, SIDES, statusOf, stepsOf } from "./status.js";
 
 const titleOf = (game) => game.replace(/^[\w.:]*:/, "");  // of my_module:MyGame its class
 
@@ -57,7 +57,8 @@ function Page() {
   }, [about?.ready]);
 
   useEffect(() => {  // a game stays with its model until its players ask for the newest
-    if (about?.newest && !game.step) change({ step: String(about.newest) });
+    const isThere = game.step && (about?.steps?.includes(game.step) ?? true);
+    if (about?.newest && !isThere) change({ step: String(about.newest) });
   }, [about?.newest, game.step]);
 
   useEffect(() => {
@@ -232,7 +233,7 @@ function Page() {
                 onConfirm=${() => go({ at: game.moves.length, resigned: players[position.toPlay] === "you" ? position.toPlay : players.indexOf("you") })} />
               <button onClick=${() => newGame(false)}>New game</button>
               <button onClick=${() => newGame(true)}>New game, sides swapped</button>
-              <button onClick=${() => shared.open({ side: 1 - top, start: game.start, clock })}>Play with a friend</button>`}
+              ${about.isStatic ? null : html`<button onClick=${() => shared.open({ side: 1 - top, start: game.start, clock })}>Play with a friend</button>`}`}
           </div>
           ${isOffered ? html`<p>The bot offers to resign. <button onClick=${() => go({ resigned: 1 - position.toPlay })}>Accept</button></p>` : null}
           ${isSaid && said.about ? html`<p class="dim">${said.about}</p>` : null}
@@ -253,7 +254,7 @@ function Page() {
           position=${position} why=${why} onLine=${setHover} />
         <section class="card" aria-label="Files">
           <${Records} about=${about} game=${shared.isOn ? { ...game, left: shared.state?.left } : game} position=${settled ? position : null} players=${players.map((each) => (each === "friend" ? "you" : each))} onLoad=${begin} onError=${setError} say=${say} />
-          ${position ? html`<${SetUp} position=${position} onStart=${setUp} />` : null}
+          ${position && !about.isStatic ? html`<${SetUp} position=${position} onStart=${setUp} />` : null}
         </section>
         ${about.hasNetwork ? html`<${NetworkView} asked=${asked} position=${position} why=${why}
           ready=${isReady && settled && !position.outcome} />` : null}

@@ -1,10 +1,10 @@
 // The players, above and below the board, and the expected result beside it.
 
-import { html } from "/static/html.js";
-import { expected } from "/static/analysis.js";
-import { ClockFace } from "/static/clock.js";
-import { Roll } from "/static/moves.js";
-import { capital, sideName, SIDES } from "/static/status.js";
+import { html } from "./html.js";
+import { expected } from "./analysis.js";
+import { ClockFace } from "./clock.js";
+import { Roll } from "./moves.js";
+import { capital, sideName, SIDES } from "./status.js";
 
 // side: 0 or 1. name: of whoever has played it, if it is known. badge: "to move", "has won" or nothing. clock: what ClockFace takes, null without one. onChange is called with
 // the id of another player. In a game in two places the players stay, and `isAway` is whether this one is not connected.

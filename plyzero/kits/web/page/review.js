@@ -1,11 +1,11 @@
 // The game: its moves, variations and comments, and its review.
 
-import { html, useEffect, useState } from "/static/html.js";
-import { stream } from "/static/api.js";
-import { amount, entriesOf, Judged } from "/static/judged.js";
-import { Moves } from "/static/moves.js";
-import { leads } from "/static/network.js";
-import { sideName, stepsOf } from "/static/status.js";
+import { html, useEffect, useState } from "./html.js";
+import { stream } from "./api.js";
+import { amount, entriesOf, Judged } from "./judged.js";
+import { Moves } from "./moves.js";
+import { leads } from "./network.js";
+import { sideName, stepsOf } from "./status.js";
 
 const STRENGTHS = [256, 1024, 4096];
 

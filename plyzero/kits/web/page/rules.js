@@ -1,9 +1,9 @@
 // The panel of the rules: their text and, once it is open, the first moves and how random games end.
 
-import { html, useState } from "/static/html.js";
-import { get } from "/static/api.js";
-import { PositionText } from "/static/board.js";
-import { sideName } from "/static/status.js";
+import { html, useState } from "./html.js";
+import { get } from "./api.js";
+import { PositionText } from "./board.js";
+import { sideName } from "./status.js";
 
 export function Rules({ text, colours }) {
   const [found, setFound] = useState(null);

@@ -1,5 +1,5 @@
 // The dashboard of a run. With window.PLYZERO_REPORT it shows that; otherwise it asks the server every two seconds.
-import { html, render, useEffect, useMemo, useRef, useState } from "/static/html.js";
+import { html, render, useEffect, useMemo, useRef, useState } from "./html.js";
 
 const REPORT = window.PLYZERO_REPORT;
 const POLL_MS = 2000, GAMES_MS = 10000, TIMEOUT_MS = 8000, GAMES_TIMEOUT_MS = 120000; // the rules may have to be compiled

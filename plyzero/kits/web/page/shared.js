@@ -1,9 +1,9 @@
 // A game between two people in two places: the server keeps it, and both pages follow it by its events.
 
-import { html, useEffect, useRef, useState } from "/static/html.js";
-import { LOST, post, stream } from "/static/api.js";
-import { Confirm } from "/static/confirm.js";
-import { capital } from "/static/status.js";
+import { html, useEffect, useRef, useState } from "./html.js";
+import { LOST, post, stream } from "./api.js";
+import { Confirm } from "./confirm.js";
+import { capital } from "./status.js";
 
 export const SILENT = "No hints, analyses or reviews until this game is over.";
 const RETRY_MS = 1000, SILENCE_MS = 40000, SEATS = "plyzero seats", MOST_SEATS = 50;
