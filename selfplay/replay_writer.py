@@ -55,6 +55,7 @@ class ReplayWriter:
         self._closing = False
         self._seal_asked = False
         self._must_seal = False  # nothing more may be appended to this journal
+        self._may_be_sealed = False  # an attempt to seal this journal has failed, but its segment may exist
         self._unchecked: deque[Games] = deque()  # finished
         self._waiting: deque[Games] = deque()  # checked, not yet journaled
         self._waiting_positions = 0  # unchecked and waiting
@@ -281,25 +282,30 @@ class ReplayWriter:
 
         If this fails, the segment may exist nevertheless. A process that adopts the journal would then treat all of its
         games as sealed, so nothing more is appended to this journal.
+
+        The segments are listed only where there may be one already: an earlier attempt succeeded despite its error, or
+        the trainer took us for dead, and with it the journal. A list of the segments of many workers is long.
         """
         self._must_seal = True
-        sealed = self._sealed_ids(self._sequence)
-        if sealed is not None:  # an earlier attempt succeeded despite its error, or the trainer took us for dead
-            self._drop_sealed(sealed)
-            self._sequence += 1
+        journal = self._journal
+        assert journal is not None
+        if self._may_be_sealed or not journal.is_owned():
+            sealed = self._sealed_ids(self._sequence)
+            if sealed is not None:
+                self._drop_sealed(sealed)
+                self._sequence += 1
+        self._may_be_sealed = True
         if self._journaled:
             games, name = Games.concatenate(self._journaled), self._journal_name(self._sequence)
             path = write_segment(self._run.segments, games, self._run.game, name, run_id=self._run.id)
             log.info("sealed %s", path.name)
             self._drop_sealed({each.games["id"][0] for each in self._journaled})
             self._sequence += 1
-        journal = self._journal
         self._journal = None
-        assert journal is not None
         journal.close()
         if not self._closing:
             self._open_journal()
-        self._must_seal = False
+        self._must_seal = self._may_be_sealed = False
 
     def _drop_sealed(self, sealed: set[int]) -> None:
         with self._lock:

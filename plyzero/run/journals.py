@@ -123,12 +123,18 @@ class Journal:
         self._size += len(frame)
         self._may_be_written = False
 
-    def _check_owner(self) -> None:
-        """Raise TakenError if the file has another name now, or none."""
+    def is_owned(self) -> bool:
+        """Return whether the file still has its name, so that no other process has taken it."""
         before = now()
         if not files.is_named(self._descriptor, self._path):
-            raise TakenError(written=self._may_be_written)
+            return False
         self.owned_at = before
+        return True
+
+    def _check_owner(self) -> None:
+        """Raise TakenError if the file has another name now, or none."""
+        if not self.is_owned():
+            raise TakenError(written=self._may_be_written)
 
     def sync(self) -> None:
         """Sync what was appended to disk. After an error its state on disk is unknown, so seal the games instead."""
