@@ -31,6 +31,9 @@ fault_point: Callable[[str, Path], None] = lambda point, path: None  # noqa: E73
 TEMPORARY: Final = ".tmp-"
 """Prefix of the names of unfinished files; readers ignore them."""
 
+MANY_FILES: Final = 64
+"""Number of files from which on they are read at the same time."""
+
 BUCKET_SECONDS: Final = 5.0
 """Shortest time between two looks at a bucket: each is a request, which takes time and may cost money."""
 
@@ -109,7 +112,10 @@ def read_file(path: Path, *, max_bytes: int) -> bytes:
 
 
 def read_files(paths: Sequence[Path], *, max_bytes: int) -> list[bytes | OSError]:
-    """Return the content of each file, or the error of reading it. Objects of a bucket are read at the same time."""
+    """Return the content of each file, or the error of reading it.
+
+    Many files, and objects of a bucket, are read at the same time: each takes the time of a call.
+    """
 
     def read(path: Path) -> bytes | OSError:
         try:
@@ -117,7 +123,7 @@ def read_files(paths: Sequence[Path], *, max_bytes: int) -> list[bytes | OSError
         except OSError as error:
             return error
 
-    if not any(isinstance(path, RemotePath) for path in paths):
+    if len(paths) < MANY_FILES and not any(isinstance(path, RemotePath) for path in paths):
         return [read(path) for path in paths]
     with ThreadPoolExecutor(16) as threads:
         return list(threads.map(read, paths))
@@ -307,13 +313,18 @@ def list_names(directory: Path) -> list[str]:
     return []
 
 
-def list_files(directory: Path) -> dict[str, int]:
-    """Return name -> size in bytes of all regular files in a directory, without links; {} if it does not exist."""
+def list_files(directory: Path, *, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, int]:
+    """Return name -> size in bytes of the regular files in a directory, without links; {} if it does not exist.
+
+    wanted: which names; each costs a call.
+    """
     if isinstance(directory, RemotePath):
-        return directory.sizes()
+        return {name: size for name, size in directory.sizes().items() if wanted(name)}
     sizes: dict[str, int] = {}
     with suppress(FileNotFoundError), os.scandir(directory) as entries:
         for entry in entries:
+            if not wanted(entry.name):
+                continue
             with suppress(FileNotFoundError):  # removed since the listing
                 found = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(found.st_mode):

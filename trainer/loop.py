@@ -180,7 +180,7 @@ class Trainer:
             self.lease.check()
             self.retention.view.refresh()
             self.reporter.company.look(self.retention.view.heartbeats, games=self.intake.games)
-            self.adoption.adopt()
+            self.adoption.adopt(beating=self.retention.view.beating())
             self.retention.prune_for_states()
             since_save = time.monotonic() - self.publisher.saved_at
             if self.publisher.is_first and self.learner.step and since_save >= FIRST_SAVE_SECONDS:

@@ -103,7 +103,7 @@ def looks_at(found: LaidOut, clock: "Clock") -> dict[str, Callable[[], object]]:
 
     def maintain() -> None:
         retention.view.refresh()
-        adoption.adopt()
+        adoption.adopt(beating=retention.view.beating())
         retention.prune_for_states()
 
     looks: dict[str, Callable[[], object]] = {

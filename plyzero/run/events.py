@@ -262,8 +262,8 @@ class TrainerLines:
         skipping: a context that may suppress the OSError of one file, so that the others are read.
         Raises OSError if the directory cannot be read.
         """
-        sizes = list_files(self._metrics)
-        names = fnmatch.filter(sorted(sizes), "trainer-*.jsonl")
+        sizes = list_files(self._metrics, wanted=lambda name: fnmatch.fnmatchcase(name, "trainer-*.jsonl"))
+        names = sorted(sizes)
         if self._from_now:
             self._files = {name: NewLines(self._metrics / name, offset=sizes[name]) for name in names}
             self._from_now = False
@@ -423,7 +423,7 @@ def read_lines(path: Path) -> Iterator[dict[str, object]]:
 
 def last_lines(path: Path, *, most: int = 200) -> list[dict[str, object]]:
     """Return the last complete lines, at most `most`, of a file of JSON lines, oldest first. Only its end is read."""
-    size = list_files(path.parent).get(path.name, 0)
+    size = list_files(path.parent, wanted=lambda name: name == path.name).get(path.name, 0)
     return list(deque(NewLines(path, offset=max(0, size - PART_BYTES)).read(), maxlen=most))
 
 

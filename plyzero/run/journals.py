@@ -19,7 +19,7 @@ import struct
 import time
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
@@ -204,10 +204,15 @@ def read_header(path: Path) -> dict[str, object]:
     return parse_object(body or b"null")
 
 
-def owners(directory: Path, file_errors: FileErrors) -> set[str] | None:
-    """Return the owners of all journals that are locked; None without locks. One that cannot be opened is skipped."""
-    alive = set()
+def owners(directory: Path, file_errors: FileErrors, *, known: Collection[str] = ()) -> set[str] | None:
+    """Return the owners of all journals that are locked; None without locks. One that cannot be opened is skipped.
+
+    known: owners that are known to be alive, whose locks are not tested.
+    """
+    alive = set(known)
     for name in list_journals(directory):
+        if name.owner in alive:
+            continue
         path = directory / str(name)
         with file_errors.skipping(path, "cannot be opened"):
             try:
