@@ -17,7 +17,7 @@ from plyzero.run.budget import describe_end, describe_left
 from plyzero.run.directory import Run
 from plyzero.run.events import CONFIRMED, Progress, TrainerLine, first_beat
 from plyzero.run.lease import Lease
-from plyzero.run.metrics import TRAINER, EventFile, Heartbeat, Rate, append_line
+from plyzero.run.metrics import CURSOR, TRAINER, EventFile, Heartbeat, Rate, append_line
 from plyzero.run.models import ModelName
 from plyzero.run.view import Company
 from plyzero.threads import repeating
@@ -25,8 +25,8 @@ from plyzero.trainer.export import Forms
 from plyzero.trainer.intake import POLL_SECONDS, Intake
 from plyzero.trainer.learner import Learner
 
-CURSOR_ENTRIES: Final = 1000
-"""Largest number of incarnations in the heartbeat, which stays small."""
+CURSOR_ENTRIES: Final = 10_000
+"""Largest number of incarnations in the file with the cursor: those whose segments were read last."""
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +60,8 @@ class Reporter:
         self.losses = MeanLosses()
         self.warning: str | None = None
         self.company = Company(run, clock=time.monotonic)
+        # Not a part of the heartbeat: each worker reads that, and a line for each of a thousand workers is long.
+        self._cursor = Heartbeat(run.trainer / CURSOR)
         self._metrics = run.metrics / f"trainer-{lease.fence:06d}.jsonl"
         self._events = EventFile(run.tensorboard / TRAINER)
         self._generated_rate = Rate()
@@ -74,13 +76,14 @@ class Reporter:
         return repeating(beat, 0.2, name="heartbeat of the start")
 
     def beat(self, state: str) -> None:
-        """Write the heartbeat of a trainer in `state`, if one is due."""
-        if self._heartbeat:
-            self._heartbeat.beat(self._describe_process(state))
+        """Write the heartbeat of a trainer in `state`, if one is due, and its cursor."""
+        if self._heartbeat and self._heartbeat.is_due:
+            self._heartbeat.beat(self.describe(state))
+            self._write_cursor()
 
     def end(self, done: str) -> None:
         """Write the last heartbeat. done: the part of the budget that is reached, "" if none is."""
-        last = {**self._describe_process("stopped"), "done": done}
+        last = {**self.describe("stopped"), "done": done}
         if self._heartbeat:
             self._heartbeat.beat(last, force=True)
         if done:
@@ -101,6 +104,7 @@ class Reporter:
         self._events.add(self._learner.step, TrainerLine.parse(line).scalars())
 
     def log_progress(self, state: str, *, has_model: bool) -> None:
+            self._write_cursor()
         """Log a row about the progress of a trainer in `state`; as JSON with the fields of the heartbeat.
 
         has_model: whether the run has a model; before that, the row says how far the first one is.
@@ -168,10 +172,10 @@ class Reporter:
             **({"warning": warning} if warning else {}),
         }
 
-    def _describe_process(self, state: str) -> dict[str, object]:
-        """Return the fields of the heartbeat, which unlike the metrics also has the newest entries of the cursor."""
+    def _write_cursor(self) -> None:
+        """Write which segments have been read, and how many games were in them."""
         newest = [*self._intake.replay_reader.cursor.items()][-CURSOR_ENTRIES:]
-        return {**self.describe(state), "cursor": dict(newest)}
+        self._cursor.beat({"games": self._intake.games, "cursor": dict(newest)}, force=True)
 
 
 class MeanLosses:

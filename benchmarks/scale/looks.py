@@ -25,7 +25,7 @@ from plyzero.rules.catalog import load_game
 from plyzero.run.adoption import Adoption
 from plyzero.run.directory import Run, create_run
 from plyzero.run.journals import Journal
-from plyzero.run.metrics import Heartbeat, append_line
+from plyzero.run.metrics import CURSOR, Heartbeat, append_line
 from plyzero.run.models import publish_model
 from plyzero.run.records import Games, JournalName
 from plyzero.run.segments import write_segment
@@ -65,10 +65,11 @@ def laid_out(root: Path, *, workers: int, segments: int) -> Iterator[LaidOut]:
         for sequence in range(1, segments):
             os.link(first, str(first).replace("-00000000-", f"-{sequence:08d}-"))
         append_line(run.metrics / f"worker-{name}.{incarnation}.jsonl", {"positions": 1, "seconds": 60})
-    trainer = Heartbeat(run.workers / "trainer.json")
+    trainer, cursor = Heartbeat(run.workers / "trainer.json"), Heartbeat(run.trainer / CURSOR)
 
     def beat() -> None:
-        trainer.beat({**TRAINER_BEAT, "cursor": {f"{number:08x}": segments for number in range(workers)}}, force=True)
+        trainer.beat(TRAINER_BEAT, force=True)
+        cursor.beat({"games": 0, "cursor": {f"{number:08x}": segments for number in range(workers)}}, force=True)
         for each in beats:
             each.beat({"role": "selfplay", "state": "playing", "model": None, "positions": 10}, force=True)
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, Self, TypedDict, cast
 
 from plyzero.errors import UserError
 from plyzero.files import TEMPORARY, list_files, list_names, read_file, read_files, read_part
-from plyzero.run.metrics import TRAINER
+from plyzero.run.metrics import CURSOR, TRAINER
 from plyzero.run.models import ModelName, list_models
 from plyzero.volume_errors import UnreadableError
 
@@ -167,6 +167,14 @@ class Beat(Progress):
 
 
 @dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
+class Reading(Event):
+    """What a trainer has read: `games` in the segments below its `cursor`, incarnation -> sequence of the next one."""
+
+    games: float = 0.0
+    cursor: dict[str, object] | None = None
+
+
 class TrainerLine(Progress):
     """A line of the trainer, which it writes for every published model. time: of the day, Unix seconds."""
 
@@ -221,6 +229,15 @@ def read_heartbeat(path: Path) -> Beat | None:
 
 
 def read_heartbeats(directory: Path, *, before: Mapping[str, Beat] | None = None) -> dict[str, Beat]:
+def read_reading(directory: Path) -> Reading | None:
+    """Return what the trainer has read, by the file beside its states; None if there is none that can be read."""
+    try:
+        fields = _parse_object(read_file(directory / CURSOR, max_bytes=PART_BYTES))
+    except OSError:
+        return None
+    return None if fields is None else Reading.parse(fields)
+
+
     """Return name -> heartbeat of all processes in `directory`, including those that have ended.
 
     before: the heartbeats of an earlier call, used for files that cannot be read at the moment.

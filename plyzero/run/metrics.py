@@ -27,6 +27,9 @@ BEAT_SECONDS: Final = 2.0
 TRAINER: Final = "trainer"
 """Name of the trainer's heartbeat; a worker's is `<worker>.<incarnation>`."""
 
+CURSOR: Final = "cursor.json"
+"""Name of the file beside the trainer's states that says which segments it has read."""
+
 LINE_SECONDS: Final = 60.0
 """Time between two lines of a worker, in seconds, during the first day of its process."""
 
@@ -70,11 +73,16 @@ class Heartbeat:
         self._next = 0.0
         self._file_errors = FileErrors()
 
+    @property
+    def is_due(self) -> bool:
+        """Whether `beat` would write."""
+        return time.monotonic() >= self._next
+
     def beat(self, fields: Mapping[str, object], *, force: bool = False) -> None:
         """Write `fields` if the next heartbeat is due, or if `force`. An OSError is only logged."""
-        now = time.monotonic()
-        if now < self._next and not force:
+        if not (force or self.is_due):
             return
+        now = time.monotonic()
         self._next = now + self._interval
         self._beats += 1
         about: dict[str, object] = {"version": VERSION, "beats": self._beats, "seconds": round(now - self._began, 1)}

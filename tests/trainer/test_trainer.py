@@ -23,7 +23,7 @@ from plyzero.files import read_file, write_file
 from plyzero.network.model_loader import load_newest
 from plyzero.network.onnx_network import Network, run_on_cpu
 from plyzero.run.directory import Run, open_run
-from plyzero.run.events import read_lines
+from plyzero.run.events import read_lines, read_reading
 from plyzero.run.metrics import Heartbeat
 from plyzero.run.models import list_models
 from plyzero.run.segments import list_segments, read_segment
@@ -402,9 +402,11 @@ def test_the_first_model_is_published_when_the_bootstrap_is_learned(run: Run):
     assert struct.pack("<f", line["policy_loss"]) in events.read_bytes()
     beat = fields_of(run.workers / "trainer.json")
     names = list(list_segments(run.segments))
-    assert (beat["state"], beat["cursor"]) == ("stopped", {"00000001": len(names)})
-    assert beat["games"] == sum(name.games for name in names)
-    assert "cursor" not in line
+    reading = read_reading(run.trainer)
+    assert reading is not None
+    assert (beat["state"], reading.cursor) == ("stopped", {"00000001": len(names)})
+    assert beat["games"] == reading.games == sum(name.games for name in names)
+    assert "cursor" not in {*line, *beat}  # which every worker reads
     assert json.loads(network.metadata["settings"])["network"]["channels"] == 8
 
 
