@@ -24,7 +24,8 @@ PROGRESS_SECONDS: Final = 30.0
 class Backpressure:
     """Decides whether one worker must wait.
 
-    done: the part of the budget that is used up, "" while the run is not over.
+    done:    the part of the budget that is used up, "" while the run is not over.
+    workers: number of workers of the run, as its trainer says; 1 if that is not known.
     """
 
     def __init__(self, run: Run, writer: ReplayWriter, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -35,6 +36,7 @@ class Backpressure:
         self._has_model = False
         self._file_errors = FileErrors(clock=clock)
         self.done = ""
+        self.workers = 1.0
         self.refresh()
 
     def refresh(self) -> None:
@@ -45,6 +47,7 @@ class Backpressure:
         beat = read_trainer(self._run)
         self._trainer.update(beat)
         self.done = find_done(self._run, beat)
+        self.workers = max(1.0, beat.workers) if beat else 1.0
         with self._file_errors.skipping(self._run.root, "cannot be read"):
             self._free = free_room(self._run.local)
         with self._file_errors.skipping(self._run.segments, "cannot be read"):

@@ -40,6 +40,7 @@ class ReplayWriter:
     """Writes the finished games of one worker. It is a context manager; on exit all games are sealed.
 
     incarnation:   8 hex digits, new with every start of the process.
+    seal_seconds:  age of the first game at which a segment is sealed; at first that of the settings.
     write_error:   why games cannot be written at the moment, or None.
     refused_games: number of games that were not stored because the trainer would refuse them.
     """
@@ -48,6 +49,7 @@ class ReplayWriter:
         self._run = run
         self._worker = worker
         self._incarnation = incarnation
+        self.seal_seconds = run.settings.selfplay.seal_seconds
         self.write_error: str | None = None
         self.refused_games = 0
         self._lock = threading.Lock()
@@ -178,7 +180,7 @@ class ReplayWriter:
                 return
         if self._journaled and time.monotonic() - self._synced >= settings.store.sync_seconds:
             self._sync()
-        if self._journaled and (seal or time.monotonic() - self._oldest >= settings.selfplay.seal_seconds):
+        if self._journaled and (seal or time.monotonic() - self._oldest >= self.seal_seconds):
             self._seal()
 
     def _check_games(self) -> None:

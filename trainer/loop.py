@@ -48,6 +48,7 @@ MAINTAIN_SECONDS: Final = 10.0  # between two calls of `maintain`
 LOG_SECONDS: Final = 30.0  # between two rows about progress in the log
 FIRST_SAVE_SECONDS: Final = 60.0  # between two saves before there is a model; later there is one for each model
 SAVE_SECONDS: Final = 40.0  # time to retry the last save of a trainer that ends
+READ_SECONDS: Final = 1.0  # for which the trainer reads games before it trains again, if it can
 TURN_STEPS: Final = 256  # steps of the trainer in a turn, where it and the workers take turns
 CHECK_STEPS: Final = 64  # steps between two reads of the losses of a GPU; each read waits for the GPU
 
@@ -80,8 +81,8 @@ def run_trainer(
                 trainer.maintain()
                 next_maintenance = now + MAINTAIN_SECONDS
             if now >= next_poll:
-                trainer.ingest()
-                next_poll = now + interval(run.segments, POLL_SECONDS)
+                trainer.ingest(seconds=READ_SECONDS)
+                next_poll = time.monotonic() + interval(run.segments, POLL_SECONDS)
             missing = trainer.missing_positions()
             waits = missing > 0 and not trainer.turn_ends()
             state = trainer.reporter.describe_waiting(missing) if waits else "training"
@@ -180,15 +181,25 @@ class Trainer:
             self.lease.check()
             self.retention.view.refresh()
             self.reporter.company.look(self.retention.view.heartbeats, games=self.intake.games)
+            self.reporter.look(self.retention.view.processes())
             self.adoption.adopt(beating=self.retention.view.beating())
             self.retention.prune_for_states()
             since_save = time.monotonic() - self.publisher.saved_at
             if self.publisher.is_first and self.learner.step and since_save >= FIRST_SAVE_SECONDS:
                 self.publisher.save()
 
-    def ingest(self) -> None:
-        """Add the games of every new segment to the window, and to the ledger the credit that they earn."""
-        self.intake.ingest(enough=lambda: bool(self.reached()), on_segment=lambda: self.reporter.beat("reading games"))
+    def ingest(self, *, seconds: float = math.inf) -> None:
+        """Add the games of every new segment to the window, and to the ledger the credit that they earn.
+
+        seconds: time after which the rest is left for the next call, while there is credit to train. Otherwise a
+                 trainer that reads more slowly than its workers write would never train.
+        """
+        latest = time.monotonic() + seconds
+
+        def is_enough() -> bool:
+            return bool(self.reached()) or (time.monotonic() >= latest and not self.missing_positions())
+
+        self.intake.ingest(enough=is_enough, on_segment=lambda: self.reporter.beat("reading games"))
 
     def reached(self) -> str:
         """Return the part of the budget that is reached; "" if none, or if there is no model yet and steps are left."""

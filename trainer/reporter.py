@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Final
@@ -11,6 +12,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from plyzero.ops.status import balance, describe_surplus
 from plyzero.ops.summary import describe_first_model
 from plyzero.run.adoption import Adoption
 from plyzero.run.budget import describe_end, describe_left
@@ -19,7 +21,7 @@ from plyzero.run.events import CONFIRMED, Progress, TrainerLine, first_beat
 from plyzero.run.lease import Lease
 from plyzero.run.metrics import CURSOR, TRAINER, EventFile, Heartbeat, Rate, append_line
 from plyzero.run.models import ModelName
-from plyzero.run.view import Company
+from plyzero.run.view import Company, Process
 from plyzero.threads import repeating
 from plyzero.trainer.export import Forms
 from plyzero.trainer.intake import POLL_SECONDS, Intake
@@ -37,6 +39,8 @@ class Reporter:
     waited:  seconds for which this process has waited for positions; they do not count in the speed of training.
     losses:  the losses since the newest model.
     warning: why the newest weights are not published, or which state was damaged; None after each model.
+    workers: number of workers that are alive, by which each of them decides how often it seals.
+    surplus: a sentence if they make more than can be trained on, or None.
     company: notices that no worker has ever joined.
     """
 
@@ -56,17 +60,31 @@ class Reporter:
         self._intake = intake
         self._adoption = adoption
         self._heartbeat = heartbeat
+        # Not a part of the heartbeat: each worker reads that, and a line for each of a thousand workers is long.
+        self._cursor = Heartbeat(run.trainer / CURSOR)
         self.waited = 0.0
         self.losses = MeanLosses()
         self.warning: str | None = None
+        self.workers = 0
+        self.surplus: str | None = None
+        self._skipped = 0.0  # credit discarded at the last look
         self.company = Company(run, clock=time.monotonic)
-        # Not a part of the heartbeat: each worker reads that, and a line for each of a thousand workers is long.
-        self._cursor = Heartbeat(run.trainer / CURSOR)
         self._metrics = run.metrics / f"trainer-{lease.fence:06d}.jsonl"
         self._events = EventFile(run.tensorboard / TRAINER)
         self._generated_rate = Rate()
         self._trained_rate = Rate()
         self._began = time.monotonic()
+
+    def look(self, processes: Sequence[Process]) -> None:
+        """Count the workers among all processes, and note whether they make more than can be trained on."""
+        self.workers = sum(each.is_alive and each.beat.role == "selfplay" for each in processes)
+        before, self._skipped = self._skipped, self._intake.ledger.skipped
+        found = balance(processes, ratio=self._learner.settings.replay_ratio)
+        has_surplus = found is not None and self._skipped > before and found["suitable_workers"] < self.workers
+        surplus = describe_surplus(found, self.workers) if found and has_surplus else None
+        if surplus and not self.surplus:
+            log.warning("%s", surplus)
+        self.surplus = surplus
 
     def beating_at_start(self) -> AbstractContextManager[object]:
         """Return a block during which the heartbeat is that of a trainer that starts: resuming may take long."""
@@ -86,6 +104,7 @@ class Reporter:
         last = {**self.describe("stopped"), "done": done}
         if self._heartbeat:
             self._heartbeat.beat(last, force=True)
+            self._write_cursor()
         if done:
             log.info("%s", describe_end(Progress.parse(last)))
 
@@ -104,7 +123,6 @@ class Reporter:
         self._events.add(self._learner.step, TrainerLine.parse(line).scalars())
 
     def log_progress(self, state: str, *, has_model: bool) -> None:
-            self._write_cursor()
         """Log a row about the progress of a trainer in `state`; as JSON with the fields of the heartbeat.
 
         has_model: whether the run has a model; before that, the row says how far the first one is.
@@ -141,8 +159,8 @@ class Reporter:
         ledger, settings = intake.ledger, learner.settings
         now = time.monotonic()
         speed = self._trained_rate.per_second(ledger.trained, now - self.waited)
-        delay = self._run.settings.selfplay.seal_seconds + POLL_SECONDS  # until a game is read
-        warning = self.warning or self.company.warning
+        delay = self._run.settings.selfplay.seal_interval(self.workers) + POLL_SECONDS  # until a game is read
+        warning = self.warning or self.company.warning or self.surplus
         return {
             "role": "trainer",
             "state": state,
@@ -158,6 +176,7 @@ class Reporter:
             "skipped_positions": round(ledger.skipped),
             "replay_ratio": round(ledger.replay_ratio(), 3),
             "replay_ratio_wanted": settings.replay_ratio,
+            "workers": self.workers,
             "credit": round(ledger.credit),
             "credit_enough": round(max(4 * settings.batch_size, 2 * delay * speed)),
             "trained_per_second": round(speed, 1),

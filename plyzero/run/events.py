@@ -143,6 +143,7 @@ class Beat(Progress):
     # of the trainer
     window: float = 0.0
     credit_enough: float = 0.0
+    workers: float = 0.0
     replay_ratio: float = 0.0
     replay_ratio_wanted: float = 0.0
     trained_per_second: float = 0.0
@@ -167,7 +168,6 @@ class Beat(Progress):
 
 
 @dataclass(frozen=True, kw_only=True)
-@dataclass(frozen=True, kw_only=True)
 class Reading(Event):
     """What a trainer has read: `games` in the segments below its `cursor`, incarnation -> sequence of the next one."""
 
@@ -175,6 +175,7 @@ class Reading(Event):
     cursor: dict[str, object] | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
 class TrainerLine(Progress):
     """A line of the trainer, which it writes for every published model. time: of the day, Unix seconds."""
 
@@ -228,7 +229,6 @@ def read_heartbeat(path: Path) -> Beat | None:
         return None
 
 
-def read_heartbeats(directory: Path, *, before: Mapping[str, Beat] | None = None) -> dict[str, Beat]:
 def read_reading(directory: Path) -> Reading | None:
     """Return what the trainer has read, by the file beside its states; None if there is none that can be read."""
     try:
@@ -238,6 +238,7 @@ def read_reading(directory: Path) -> Reading | None:
     return None if fields is None else Reading.parse(fields)
 
 
+def read_heartbeats(directory: Path, *, before: Mapping[str, Beat] | None = None) -> dict[str, Beat]:
     """Return name -> heartbeat of all processes in `directory`, including those that have ended.
 
     before: the heartbeats of an earlier call, used for files that cannot be read at the moment.

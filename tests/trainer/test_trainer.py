@@ -36,7 +36,7 @@ from plyzero.trainer.loss import loss
 from plyzero.trainer.network import GlobalPooling, PlanesPolicy, ResidualNetwork
 from plyzero.trainer.publisher import Publisher
 from plyzero.trainer.state import NUM_STATES, load_state
-from tests.helpers.beats import fields_of
+from tests.helpers.beats import fields_of, process_of
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.learning import training
@@ -492,3 +492,53 @@ def test_no_time_is_estimated_before_the_first_step(run: Run):
         assert trainer.reporter.describe_waiting(200) == "waiting for 200 positions"
         trainer.intake.ledger.spend(32)
         assert trainer.reporter.describe_waiting(200) == "waiting for 200 positions, about 100 s"
+
+
+def test_a_trainer_that_reads_more_slowly_than_workers_write_trains_between_and_reads_all_in_the_end(
+    tmp_path: Path, clock: Clock
+):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.bootstrap_positions=64")
+    for sequence in range(4):
+        play_segment(run, full=80, sequence=sequence)
+    with closing(Trainer(run, device="cpu", heartbeat=Mock())) as trainer:
+        read = []
+
+        def take_two_seconds(state: str) -> None:
+            read.append(state)
+            clock.now += 2
+
+        trainer.reporter.beat = take_two_seconds  # type: ignore[method-assign]
+        trainer.ingest(seconds=1.0)
+        assert (len(read), trainer.missing_positions()) == (1, 0)
+        trainer.train_step()
+        while trainer.intake.ledger.credit >= trainer.settings.batch_size:
+            trainer.intake.ledger.spend(trainer.settings.batch_size)
+        trainer.ingest(seconds=1.0)
+        assert len(read) == 4  # without credit it reads on
+        assert trainer.intake.games == sum(name.games for name in list_segments(run.segments))
+
+
+def test_a_trainer_says_in_a_sentence_how_many_workers_would_do_while_it_discards_credit(
+    run: Run, caplog: pytest.LogCaptureFixture
+):
+    processes = [process_of("trainer", "training", trained_per_second=800.0)]
+    processes += [process_of(f"w{number}", full_positions_per_second=100.0) for number in range(1000)]
+    says = (
+        "1000 workers make 100000 positions/s, and this trainer can use 400: 4 such workers would do; stop the others, "
+        "raise selfplay.simulations or lower trainer.replay_ratio"
+    )
+    with closing(Trainer(run, device="cpu")) as trainer:
+        reporter, ledger = trainer.reporter, trainer.intake.ledger
+        trainer.learner.settings = trainer.settings.model_copy(update={"replay_ratio": 2.0})
+        reporter.look(processes)
+        assert (reporter.workers, reporter.surplus) == (1000, None)  # all of it can be used so far
+        for _ in range(2):
+            ledger.skipped += 10.0
+            reporter.look(processes)
+            assert reporter.describe("training")["warning"] == says
+        assert caplog.text.count(says) == 1
+        reporter.look(processes)
+        assert "warning" not in reporter.describe("training")
+        ledger.skipped += 10.0
+        reporter.look(processes[:4])
+        assert (reporter.workers, reporter.surplus) == (3, None)
