@@ -538,7 +538,7 @@ def test_a_trainer_says_in_a_sentence_how_many_workers_would_do_while_it_discard
             assert reporter.describe("training")["warning"] == says
         assert caplog.text.count(says) == 1
         reporter.look(processes)
-        assert "warning" not in reporter.describe("training")
+        assert not reporter.describe("training").get("warning")
         ledger.skipped += 10.0
         reporter.look(processes[:4])
         assert (reporter.workers, reporter.surplus) == (3, None)
