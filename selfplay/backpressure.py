@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Final
@@ -17,6 +18,12 @@ from plyzero.volume_errors import FileErrors
 REFRESH_SECONDS: Final = 1.0
 """Seconds between two readings of the volume."""
 
+LOOKS_PER_SECOND: Final = 400.0
+"""Readings that all workers of a run make in a second, at most."""
+
+LONGEST_REFRESH_SECONDS: Final = 5.0
+"""Longest time between two readings by the number of workers."""
+
 PROGRESS_SECONDS: Final = 30.0
 """Seconds without a trained position until workers no longer wait for the trainer."""
 
@@ -30,17 +37,26 @@ class Backpressure:
 
     def __init__(self, run: Run, writer: ReplayWriter, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._writer = run, writer
+        self._clock = clock
         self._trainer = TrainerProgress(clock)
         self._free: Room | None = None  # unknown
         self._bootstrap_positions: int | None = None
         self._has_model = False
         self._file_errors = FileErrors(clock=clock)
+        self._next_look = -math.inf
         self.done = ""
         self.workers = 1.0
         self.refresh()
 
+    def look(self) -> None:
+        """Refresh if it is time: less often where many workers do, at most every LONGEST_REFRESH_SECONDS."""
+        now = self._clock()
+        if now >= self._next_look:
+            self._next_look = now + min(self.workers / LOOKS_PER_SECOND, LONGEST_REFRESH_SECONDS)
+            self.refresh()
+
     def refresh(self) -> None:
-        """Read the state of the volume, which may be slow; to be called every REFRESH_SECONDS.
+        """Read the state of the volume, which may be slow.
 
         After an error, which is logged once, the values read before stay in use.
         """

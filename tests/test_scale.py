@@ -1,5 +1,8 @@
 """The measurement of a run with many workers counts what it should, and no look grows faster than the work."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -55,3 +58,18 @@ def test_a_delay_ends_with_the_first_use_and_a_game_that_is_not_used_has_waited_
     ended = np.array([(1, 10.0), (2, 11.0), (3, 12.0), (4, 99.0)], ENTRY)
     used = np.array([(1, 15.0), (1, 14.0), (2, 31.0)], ENTRY)
     assert delays(ended, used, since=10.0, until=20.0).tolist() == [4.0, 9.0, 8.0]
+
+
+@pytest.mark.slow
+def test_a_look_costs_two_calls_for_each_worker_and_those_of_a_worker_do_not_depend_on_others():
+    command = [sys.executable, "-m", "benchmarks.scale.looks", "--json", "--segments", "5", "--workers"]
+    few, many = 3, 23
+    done = subprocess.run([*command, str(few), str(many)], capture_output=True, text=True, check=True)
+    of_few, of_many = map(json.loads, done.stdout.splitlines())
+    more = {name: found["calls"] - of_few[name]["calls"] for name, found in of_many.items()}
+    assert more.pop("worker: seals") == more.pop("worker: looks") == more.pop("trainer: looks for games") == 0
+    assert of_few["worker: looks"]["bytes"] == of_many["worker: looks"]["bytes"]
+    # The curves of the dashboard are those of eight workers, which `few` are not.
+    assert more.pop("dashboard") <= 2 * (many - few) + 16
+    assert set(more.values()) == {2 * (many - few)}
+    assert {*more} == {"trainer: maintains", "status --watch"}

@@ -79,7 +79,9 @@ def run_trainer(
             now = time.monotonic()
             if now >= next_maintenance:
                 trainer.maintain()
-                next_maintenance = now + MAINTAIN_SECONDS
+                took = time.monotonic() - now
+                trainer.reporter.note_slowness(took)
+                next_maintenance = time.monotonic() + max(MAINTAIN_SECONDS, took)  # half of the time is left to train
             if now >= next_poll:
                 trainer.ingest(seconds=READ_SECONDS)
                 next_poll = time.monotonic() + interval(run.segments, POLL_SECONDS)
@@ -283,7 +285,7 @@ class Trainer:
         retry(self.publisher.save, "trainer/", seconds=SAVE_SECONDS)
         if (done or not self.publisher.is_first) and self.publisher.has_unpublished_steps():
             with self._attempt():
-                self._publish()
+                self._publish(is_last=True)
         self.reporter.end(done)
 
     @contextmanager
@@ -298,7 +300,7 @@ class Trainer:
             log.warning("%s", warning)
         self._attempt_seconds = time.monotonic() - self._attempted_at
 
-    def _publish(self) -> None:
+    def _publish(self, *, is_last: bool = False) -> None:
         """Publish the averaged weights, whose state has been saved, evaluate them and report both."""
         name, forms = self.publisher.publish()
         torch.set_num_threads(self.settings.threads)
@@ -306,7 +308,7 @@ class Trainer:
         self.intake.diagnostics.evaluate(
             self.learner.averaged.module, self.intake.window, step=self.learner.step, device=self.learner.device
         )
-        self.reporter.report_model(name, forms)
+        self.reporter.report_model(name, forms, is_last=is_last)
 
 
 def check_resumes(run: Run) -> None:

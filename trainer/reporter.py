@@ -19,7 +19,7 @@ from plyzero.run.budget import describe_end, describe_left
 from plyzero.run.directory import Run
 from plyzero.run.events import CONFIRMED, Progress, TrainerLine, first_beat
 from plyzero.run.lease import Lease
-from plyzero.run.metrics import CURSOR, TRAINER, EventFile, Heartbeat, Rate, append_line
+from plyzero.run.metrics import CURSOR, TRAINER, EventFile, Heartbeat, Rate, SparseLines, append_line
 from plyzero.run.models import ModelName
 from plyzero.run.view import Company, Process
 from plyzero.threads import repeating
@@ -29,6 +29,9 @@ from plyzero.trainer.learner import Learner
 
 CURSOR_ENTRIES: Final = 10_000
 """Largest number of incarnations in the file with the cursor: those whose segments were read last."""
+
+SLOW_SECONDS: Final = 10.0
+"""Duration of a look at the volume from which on it is reported, in seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +44,7 @@ class Reporter:
     warning: why the newest weights are not published, or which state was damaged; None after each model.
     workers: number of workers that are alive, by which each of them decides how often it seals.
     surplus: a sentence if they make more than can be trained on, or None.
+    slowness: a sentence if a look at the volume takes long, or None.
     company: notices that no worker has ever joined.
     """
 
@@ -67,9 +71,11 @@ class Reporter:
         self.warning: str | None = None
         self.workers = 0
         self.surplus: str | None = None
+        self.slowness: str | None = None
         self._skipped = 0.0  # credit discarded at the last look
         self.company = Company(run, clock=time.monotonic)
         self._metrics = run.metrics / f"trainer-{lease.fence:06d}.jsonl"
+        self._rows = SparseLines(self._metrics, seconds=0.0)
         self._events = EventFile(run.tensorboard / TRAINER)
         self._generated_rate = Rate()
         self._trained_rate = Rate()
@@ -85,6 +91,17 @@ class Reporter:
         if surplus and not self.surplus:
             log.warning("%s", surplus)
         self.surplus = surplus
+
+    def note_slowness(self, seconds: float) -> None:
+        """Note how many seconds a look at the volume has taken, in which the trainer does nothing else."""
+        before, self.slowness = self.slowness, None
+        if seconds >= SLOW_SECONDS:
+            self.slowness = (
+                f"the volume is slow: a look at {self._run.root} took {seconds:.0f} s, in which nothing is trained; "
+                "use a faster volume, or fewer workers"
+            )
+            if not before:
+                log.warning("%s", self.slowness)
 
     def beating_at_start(self) -> AbstractContextManager[object]:
         """Return a block during which the heartbeat is that of a trainer that starts: resuming may take long."""
@@ -108,11 +125,16 @@ class Reporter:
         if done:
             log.info("%s", describe_end(Progress.parse(last)))
 
-    def report_model(self, name: ModelName, forms: Forms) -> None:
-        """Log a model that was published, and append its row of metrics, with the losses since the model before."""
+    def report_model(self, name: ModelName, forms: Forms, *, is_last: bool = False) -> None:
+        """Log a model that was published, and append its row of metrics, with the losses since the row before.
+
+        After some hours not every model has a row, so that the file stays small; the last one always has.
+        """
         self.warning = None
+        log.info("published %s: policy loss %s, value loss %s", name, *self.losses.means())
+        if not self._rows.begin(force=is_last):
+            return
         policy_loss, value_loss = self.losses.take()
-        log.info("published %s: policy loss %s, value loss %s", name, policy_loss, value_loss)
         line = {
             **self.describe("training"),
             "policy_loss": policy_loss,
@@ -160,7 +182,7 @@ class Reporter:
         now = time.monotonic()
         speed = self._trained_rate.per_second(ledger.trained, now - self.waited)
         delay = self._run.settings.selfplay.seal_interval(self.workers) + POLL_SECONDS  # until a game is read
-        warning = self.warning or self.company.warning or self.surplus
+        warning = self.warning or self.company.warning or self.slowness or self.surplus
         return {
             "role": "trainer",
             "state": state,
@@ -214,9 +236,14 @@ class MeanLosses:
         return bool(self._sums.isfinite().all())
 
     def take(self) -> tuple[float | None, float | None]:
-        """Return the means and begin again; None and None if there was no step."""
+        """Return the means and begin again."""
+        found = self.means()
+        self._steps = 0
+        return found
+
+    def means(self) -> tuple[float | None, float | None]:
+        """Return the means so far; None and None if there was no step."""
         if not self._steps:
             return None, None
         policy, value = (self._sums.cpu().numpy() / self._steps).round(4).tolist()
-        self._steps = 0
         return policy, value

@@ -158,17 +158,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 10, 100, 1000])
     parser.add_argument("--segments", type=int, default=10, help="of each worker")
-    parser.add_argument("--kinds", action="store_true", help="each kind of call too")
+    parser.add_argument("--json", action="store_true", help="a line for each number of workers, with each kind of call")
     given = parser.parse_args()
     calls = Calls(Path("/nowhere"), 0.0)
     calls.install()
     columns = [count(calls, workers=workers, segments=given.segments) for workers in given.workers]
+    if given.json:
+        for column in columns:
+            print(json.dumps(column))
+        return
     print(f"{'calls (and kB read) of one look':36}" + "".join(f"{workers:>18}" for workers in given.workers))
     for name in columns[0]:
         cells = (f"{column[name]['calls']} ({column[name]['bytes'] / 1000:.1f})" for column in columns)
         print(f"{name:36}" + "".join(f"{cell:>18}" for cell in cells))
-    if given.kinds:
-        print(json.dumps(columns[-1], indent=1))
 
 
 if __name__ == "__main__":

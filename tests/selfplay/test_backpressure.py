@@ -221,3 +221,19 @@ def test_many_workers_seal_less_often_than_one_but_after_25_seconds_at_the_lates
     setting: float, workers: int, seconds: float
 ):
     assert SelfplaySettings(seal_seconds=setting).seal_interval(workers) == seconds
+
+
+def test_a_worker_of_many_looks_less_often_but_every_five_seconds(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    _, _, backpressure = parts(tmp_path, clock)
+    looks: list[float] = []
+    monkeypatch.setattr(backpressure, "refresh", lambda: looks.append(clock.now))
+    for workers, seconds in ((1, 0.5), (100, 0.5), (1000, 2.5), (100_000, 5.0)):
+        backpressure.workers = workers
+        clock.now += 10
+        looks.clear()
+        for _ in range(40):
+            backpressure.look()
+            clock.now += 0.5
+        assert len(looks) == 20 / seconds

@@ -1,6 +1,7 @@
 """The trainer: it learns, exports what it learned, and goes on after a stop as if there had been none."""
 
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -25,12 +26,12 @@ from plyzero.network.onnx_network import Network, run_on_cpu
 from plyzero.run.directory import Run, open_run
 from plyzero.run.events import read_lines, read_reading
 from plyzero.run.metrics import Heartbeat
-from plyzero.run.models import list_models
+from plyzero.run.models import ModelName, list_models
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from plyzero.settings import SelfplaySettings
 from plyzero.trainer.diagnosis.diagnostics import Diagnostics
-from plyzero.trainer.export import ExportError, export
+from plyzero.trainer.export import ExportError, Forms, export
 from plyzero.trainer.loop import Trainer, run_trainer
 from plyzero.trainer.loss import loss
 from plyzero.trainer.network import GlobalPooling, PlanesPolicy, ResidualNetwork
@@ -431,7 +432,7 @@ def test_a_trainer_beats_while_it_resumes(run: Run, monkeypatch: pytest.MonkeyPa
     caplog.set_level("INFO")
     monkeypatch.setattr(Publisher, "resume", resume)
     monkeypatch.setattr("plyzero.trainer.loop.LOG_SECONDS", 0.0)
-    monkeypatch.setattr(Trainer, "ingest", lambda _: stop.set())
+    monkeypatch.setattr(Trainer, "ingest", lambda _, **__: stop.set())
     run_trainer(run, device="cpu", stop=stop)
     assert (seen[-1]["credit"], seen[-1]["credit_enough"], seen[-1]["pid"]) == (900, 800, os.getpid())  # for workers
     wanted = run.settings.selfplay.bootstrap_positions
@@ -542,3 +543,39 @@ def test_a_trainer_says_in_a_sentence_how_many_workers_would_do_while_it_discard
         ledger.skipped += 10.0
         reporter.look(processes[:4])
         assert (reporter.workers, reporter.surplus) == (3, None)
+
+
+def test_a_volume_whose_looks_take_long_is_a_sentence_and_half_of_the_time_is_left(
+    run: Run, clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    stop, began = threading.Event(), list[float]()
+
+    def maintain_slowly(trainer: Trainer) -> None:
+        began.append(clock.now)
+        clock.now += 100  # a list that takes 20 s, five times
+        if len(began) == 3:
+            stop.set()
+
+    def train_quickly(trainer: Trainer) -> None:
+        clock.now += 1
+
+    monkeypatch.setattr(Trainer, "maintain", maintain_slowly)
+    monkeypatch.setattr(Trainer, "train_step", train_quickly)
+    monkeypatch.setattr(Trainer, "missing_positions", lambda _: 0)
+    monkeypatch.setattr(Trainer, "publish_is_due", lambda _, **__: False)
+    run_trainer(run, device="cpu", stop=stop)
+    assert [later - earlier for earlier, later in itertools.pairwise(began)] == [200, 200]
+    assert caplog.text.count(f"the volume is slow: a look at {run.root} took 100 s, in which nothing is trained") == 1
+
+
+def test_of_a_model_without_a_row_of_its_own_the_losses_are_in_the_next_row(run: Run):
+    name, forms = ModelName(1, 1, "0123abcd"), Forms(b"")
+    with training(run) as trainer:
+        reporter = trainer.reporter
+        for step in range(3):
+            reporter._rows.begin = lambda *, force=False: force  # type: ignore[method-assign]
+            reporter.losses.add(torch.tensor([1.0 + step, 0.5]))
+            reporter.report_model(name, forms, is_last=step == 2)
+        (line,) = read_lines(reporter._metrics)
+        assert (line["policy_loss"], line["value_loss"]) != (None, None)
+        assert reporter.losses.take() == (None, None)
