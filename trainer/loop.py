@@ -48,7 +48,7 @@ MAINTAIN_SECONDS: Final = 10.0  # between two calls of `maintain`
 LOG_SECONDS: Final = 30.0  # between two rows about progress in the log
 FIRST_SAVE_SECONDS: Final = 60.0  # between two saves before there is a model; later there is one for each model
 SAVE_SECONDS: Final = 40.0  # time to retry the last save of a trainer that ends
-READ_SECONDS: Final = 1.0  # for which the trainer reads games before it trains again, if it can
+READ_SECONDS: Final = 4.0  # of reading, at most, before a trainer that can train does so for POLL_SECONDS
 TURN_STEPS: Final = 256  # steps of the trainer in a turn, where it and the workers take turns
 CHECK_STEPS: Final = 64  # steps between two reads of the losses of a GPU; each read waits for the GPU
 

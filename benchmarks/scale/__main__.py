@@ -67,7 +67,7 @@ KILL_SECONDS: Final = 20.0, 60.0
 """Time between two kills."""
 
 DRAIN_SECONDS: Final = 120.0
-"""Largest time at the end for dead workers' journals to be sealed, and for the trainer to read what is there."""
+"""Time without progress after which nobody waits for dead workers' journals to be sealed, and the games to be read."""
 
 FIRST_MODEL_SECONDS: Final = 900.0
 
@@ -273,12 +273,17 @@ class Crew:
         for name in self._workers:
             self._processes.pop(name).wait(120)
         run = open_run(self._root, scratch=self.scratch)
-        deadline = time.monotonic() + DRAIN_SECONDS
-        while time.monotonic() < deadline:
+        progress: tuple[float, int, int] | None = None
+        while True:
             beat = read_heartbeat(run.workers / "trainer.json")
             sealed = sum(name.games for name in list_segments(run.segments))
             left = len(list_journals(run.journals))
-            if beat and beat.games >= sealed and not left:
+            now = (beat.games if beat else 0.0, sealed, left)
+            if now[0] >= sealed and not left:
+                break
+            if now != progress:
+                progress, deadline = now, time.monotonic() + DRAIN_SECONDS
+            if time.monotonic() >= deadline:
                 break
             time.sleep(1)
         trainer = self._processes.pop("trainer")
