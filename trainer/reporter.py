@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -72,7 +73,9 @@ class Reporter:
         self.workers = 0
         self.surplus: str | None = None
         self.slowness: str | None = None
-        self._skipped = 0.0  # credit discarded at the last look
+        self._skipped = (
+            math.inf
+        )  # credit discarded at the last look; what an earlier process has discarded does not count
         self.company = Company(run, clock=time.monotonic)
         self._metrics = run.metrics / f"trainer-{lease.fence:06d}.jsonl"
         self._rows = SparseLines(self._metrics, seconds=0.0)
