@@ -108,6 +108,7 @@ bots: $(READY)
 	$(BOT) "gomoku(size=9)" --minutes 65 $(SHORT) --rungs random mcts:50 mcts:200 mcts:800
 	$(BOT) go --after "go(size=7)" 20 --minutes 42 $(SHORT) --rungs random mcts:50 mcts:200
 	$(BOT) backgammon --minutes 55 --workers 1 --games 12 --most 64 --rungs random mcts:50 mcts:200
+	$(BOT) chess --minutes 110 --seed 0 -o selfplay.resign_below=0.03 --games 20 --most 256 --rungs random mcts:50 mcts:200
 	$(BOT) pig --minutes 5 --workers 1 --games 40 --most 64 --rungs random mcts:50 mcts:200
 
 # Names the levels of the bots by scores against public programs: benchmarks/strength/levels.py says where they come from.
@@ -115,6 +116,7 @@ levels: $(READY)
 	$(LEVELS) go --levels 4 5 6 7 8 --opponents gnugo:1
 	$(LEVELS) othello --levels 4 5 6 7 8 9 --opponents grhino:1 grhino:3
 	$(LEVELS) breakthrough --levels 3 4 5 6 7 8 --opponents fairy-stockfish:100 fairy-stockfish:10000
+	$(LEVELS) chess --levels 6 7 8 --opponents random mcts:200 fairy-stockfish:30 fairy-stockfish:100
 	$(LEVELS) connect-four --opponents benchmarks.perfect_player:Perfect --games 100 \
 		--openings benchmarks/strength/connect-four-dev.txt
 	$(LEVELS) backgammon --opponents pubeval gnubg --games 200

@@ -22,10 +22,7 @@ CARDS = {card.game.rpartition(" v")[0]: card for card in list_cards()}
 GAMES = [*CARDS]
 
 
-WITHOUT_A_BOT = {"chess"}  # its training takes more than a few minutes
-
-
-@pytest.mark.parametrize("name", [*sorted(installed_games().keys() - WITHOUT_A_BOT), "othello(size=6)"])
+@pytest.mark.parametrize("name", [*sorted(installed_games()), "othello(size=6)"])
 def test_a_bot_comes_along_for_each_included_game(name: str):
     assert Bot.at_level(load_game(name)).strength().text.startswith("the bundled bot, level ")
 

@@ -126,7 +126,10 @@ def guarded(
 
 
 class Guard:
-    """Refuses requests for other host names, which any site can point here, and from other sites; adds HEADERS."""
+    """Refuses requests for other host names, which any site can point here, and from other sites; adds HEADERS.
+
+    An answer that the end of the server cuts short becomes a sentence, in place of a traceback in the log.
+    """
 
     def __init__(self, app: ASGIApp, allowed_hosts: frozenset[str]) -> None:
         self.app, self.allowed_hosts = app, allowed_hosts
@@ -135,8 +138,12 @@ class Guard:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
 
+        has_begun = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
+                has_begun = True
                 message["headers"] = [*message["headers"], *((k.encode(), v.encode()) for k, v in HEADERS.items())]
             await send(message)
 
@@ -151,7 +158,11 @@ class Guard:
                 "between, let it keep the header Host"
             )
             return await JSONResponse({"error": why}, 403)(scope, receive, send_with_headers)
-        return await self.app(scope, receive, send_with_headers)
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except asyncio.CancelledError:  # the server ends, and has waited long enough for this answer
+            if not has_begun:
+                await JSONResponse({"error": "the server has ended"}, 503)(scope, receive, send_with_headers)
 
     def allows(self, name: str) -> bool:
         """Return whether visitors may use this name of the server: an IP address, localhost, or an allowed name."""

@@ -1,5 +1,6 @@
 """The server: what it answers, what it refuses, and that it searches for nobody who has left."""
 
+import asyncio
 import hashlib
 import json
 import os
@@ -12,11 +13,13 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from starlette.routing import Route
 
 from plyzero.errors import UserError
 from plyzero.kits.web import answers, connections, pages, play_api, searches
@@ -376,3 +379,20 @@ def test_the_server_says_where_it_is_and_ends_with_ctrl_c(tmp_path, is_there):
             assert "Traceback" not in server.stderr.read()
         finally:
             server.kill()
+
+
+def test_a_visitor_whom_the_end_of_the_server_cuts_short_is_told(caplog):
+    begun = threading.Event()
+
+    async def endless(request):
+        begun.set()
+        await asyncio.Event().wait()
+
+    routes = [Route("/api/endless", endless)]
+    app = connections.guarded(routes, (), lifespan=lambda app: nullcontext(), end_streams=lambda: None)
+    with ThreadPoolExecutor() as visitors:
+        with serving(app) as found:
+            answer = visitors.submit(get, found, "/api/endless")
+            assert begun.wait(60)
+        assert answer.result() == (503, {"error": "the server has ended"})
+    assert not [record for record in caplog.records if record.exc_info]
