@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -220,3 +221,25 @@ def test_the_lock_of_a_process_is_tested_only_while_it_is_silent(
     assert (tests_of_journals(), view.liveness(WORKER)) == (1, "stalled")
     journal.abandon()
     assert (tests_of_journals(), view.liveness(WORKER)) == (1, "gone")
+
+
+def test_hundreds_of_workers_are_viewed_with_few_file_handles(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    names = {f"w{number}.{number:08x}" for number in range(300)}
+    for name in names:
+        beating(run, name)()
+        worker, incarnation = name.split(".")
+        Journal(run.journals, run.game, JournalName(worker, incarnation, 0), run_id=run.id).abandon()
+    tested: list[str] = []
+    lock = files.lock
+    monkeypatch.setattr("plyzero.run.journals.files.lock", lambda path: tested.append(path.name) or lock(path))
+    view, (soft, hard) = RunView(run), resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (24 + max(map(int, os.listdir("/proc/self/fd"))), hard))
+    try:
+        view.refresh()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert view.heartbeats.keys() == names
+    assert sum(name.endswith(".wal") for name in tested) == len(names)
+    assert caplog.messages == []
