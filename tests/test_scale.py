@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.scale.__main__ import check_handles
 from benchmarks.scale.ledger import ENTRY, Log, Recount, delays, read_logs, recount
 
 
@@ -58,6 +59,16 @@ def test_a_delay_ends_with_the_first_use_and_a_game_that_is_not_used_has_waited_
     ended = np.array([(1, 10.0), (2, 11.0), (3, 12.0), (4, 99.0)], ENTRY)
     used = np.array([(1, 15.0), (1, 14.0), (2, 31.0)], ENTRY)
     assert delays(ended, used, since=10.0, until=20.0).tolist() == [4.0, 9.0, 8.0]
+
+
+def test_more_workers_than_file_handles_are_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("resource.getrlimit", lambda _: (256, 4096))
+    check_handles(48)
+    says = "^a process of 49 pretended workers opens up to 260 files, and 256 are permitted: call ulimit -n 260 first$"
+    with pytest.raises(SystemExit, match=says):
+        check_handles(49)
+    with pytest.raises(SystemExit, match="a process of 250 pretended workers opens up to 1064 files"):
+        check_handles(100_000)
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ import json
 import math
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -63,6 +64,9 @@ KILLED_AT_ONCE: Final = 50
 IN_A_PROCESS: Final = 250
 """Number of workers of one process, where none is killed."""
 
+HANDLES: Final = 4
+"""Number of files that a worker has open at most: its journal, what it seals, its file events, what it reads."""
+
 KILL_SECONDS: Final = 20.0, 60.0
 """Time between two kills."""
 
@@ -70,9 +74,6 @@ DRAIN_SECONDS: Final = 120.0
 """Time without progress after which nobody waits for dead workers' journals to be sealed, and the games to be read."""
 
 FIRST_MODEL_SECONDS: Final = 900.0
-
-REFRESH_SECONDS: Final = 15.0
-"""Time between two looks of a person at the dashboard."""
 
 
 def main() -> int:
@@ -92,6 +93,8 @@ def main() -> int:
     parser.add_argument("-o", dest="options", action="append", default=[], metavar="SETTING", help="as for plyzero")
     given = parser.parse_args()
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # no process may be left
+    check_handles(max(given.workers))
     are_right = True
     for workers in given.workers:
         with ExitStack() as row:
@@ -106,6 +109,17 @@ def main() -> int:
                 file.write(json.dumps(measured) + "\n")
         are_right &= measured["recount"]["holds"]
     return 0 if are_right else 1
+
+
+def check_handles(workers: int) -> None:
+    """Raise SystemExit if a process of pretended workers may not open as many files as it needs."""
+    permitted, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 64 + HANDLES * min(workers, IN_A_PROCESS)
+    if needed > permitted:
+        raise SystemExit(
+            f"a process of {min(workers, IN_A_PROCESS)} pretended workers opens up to {needed} files, and {permitted} "
+            f"are permitted: call ulimit -n {needed} first"
+        )
 
 
 def _place(row: ExitStack, out: Path, *, bucket: bool) -> Path:
