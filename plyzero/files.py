@@ -353,7 +353,10 @@ def interval(directory: Path, seconds: float) -> float:
 
 
 def watch_directory(directory: Path, changed: threading.Event) -> Callable[[], None]:
-    """Set `changed` at each change in `directory`, until the function that this returns is called.
+    """Set `changed` at each new file in `directory`, until the function that this returns is called.
+
+    That others list the directory, or read its files, is no event: with many processes on a machine each of these would
+    wake all the others.
 
     Raises OSError if the system reports no changes, for example because its limit on watches is reached, or its limit
     on inotify instances, which all containers of a user share.
@@ -362,9 +365,9 @@ def watch_directory(directory: Path, changed: threading.Event) -> Callable[[], N
 
     class SetOnChange(events.FileSystemEventHandler):
         def on_any_event(self, event: events.FileSystemEvent) -> None:
-            if event.event_type in ("created", "moved", "modified"):
-                changed.set()
+            changed.set()
 
+    wanted: list[type[events.FileSystemEvent]] = [events.FileCreatedEvent, events.FileMovedEvent]
     observer = observers.Observer()
 
     def end() -> None:
@@ -373,7 +376,7 @@ def watch_directory(directory: Path, changed: threading.Event) -> Callable[[], N
             observer.join()
 
     try:
-        observer.schedule(SetOnChange(), str(directory), recursive=False)
+        observer.schedule(SetOnChange(), str(directory), recursive=False, event_filter=wanted)
         observer.start()
     except OSError:
         end()

@@ -67,7 +67,7 @@ def test_more_workers_than_file_handles_are_refused_in_a_sentence(monkeypatch: p
     says = "^a process of 49 pretended workers opens up to 260 files, and 256 are permitted: call ulimit -n 260 first$"
     with pytest.raises(SystemExit, match=says):
         check_handles(49)
-    with pytest.raises(SystemExit, match="a process of 250 pretended workers opens up to 1064 files"):
+    with pytest.raises(SystemExit, match="a process of 50 pretended workers opens up to 264 files"):
         check_handles(100_000)
 
 

@@ -58,11 +58,8 @@ SETTINGS: Final = (
 )
 """Settings of the run: a small network, and nothing is removed, so that the games can be recounted."""
 
-KILLED_AT_ONCE: Final = 50
-"""Number of workers of one process, where processes are killed."""
-
-IN_A_PROCESS: Final = 250
-"""Number of workers of one process, where none is killed."""
+IN_A_PROCESS: Final = 50
+"""Number of workers of one process, which are killed at once. More of them wait for each other's turn in Python."""
 
 HANDLES: Final = 4
 """Number of files that a worker has open at most: its journal, what it seals, its file events, what it reads."""
@@ -206,8 +203,7 @@ class Crew:
     def __init__(self, root: Path, out: Path, given: argparse.Namespace, *, workers: int) -> None:
         self._root, self.out, self._given = root, out, given
         self.scratch = out / "scratch" if given.bucket else None
-        size = KILLED_AT_ONCE if given.kills else IN_A_PROCESS
-        self._sizes = [len(part) for part in np.array_split(range(workers), max(1, math.ceil(workers / size)))]
+        self._sizes = [len(part) for part in np.array_split(range(workers), max(1, math.ceil(workers / IN_A_PROCESS)))]
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._starts: Counter[str] = Counter()
 
@@ -322,7 +318,8 @@ class Crew:
             own = ["--run", root, "--out", str(self.out), "--name", f"{name}_{self._starts[name]}"]
             own += ["--workers", str(self._size(name)), "--rate", str(given.rate), "--latency-ms"]
             own += [str(given.latency_ms), *scratch, *(["--evaluator"] if given.evaluator else [])]
-            return [sys.executable, "-m", "benchmarks.scale.pretended", *own]
+            # On machines of their own they would not take time from the others.
+            return ["nice", "-n", "10", sys.executable, "-m", "benchmarks.scale.pretended", *own]
         if name == "trainer":
             return self._role(f"trainer-{self._starts[name]}", "trainer", "--run", root, "--device", "cpu", *scratch)
         if name == "rater":
