@@ -346,7 +346,10 @@ READS = 0x1 | 0x10 | 0x20
 @pytest.mark.skipif(sys.platform != "linux", reason="file events of Linux")
 def test_a_new_file_wakes_who_watches_and_a_list_of_the_directory_wakes_nobody(tmp_path: Path):
     changed = threading.Event()
-    end = watch_directory(tmp_path, changed)
+    try:
+        end = watch_directory(tmp_path, changed)
+    except OSError as error:
+        pytest.skip(f"no file events: {error}")
     try:
         about = "".join(path.read_text() for path in Path("/proc/self/fdinfo").iterdir() if path.exists())
         masks = [int(found, 16) for found in re.findall(rf"ino:{tmp_path.stat().st_ino:x} .* mask:(\w+)", about)]
