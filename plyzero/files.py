@@ -31,6 +31,9 @@ fault_point: Callable[[str, Path], None] = lambda point, path: None  # noqa: E73
 TEMPORARY: Final = ".tmp-"
 """Prefix of the names of unfinished files; readers ignore them."""
 
+MANY_FILES: Final = 64
+"""Number of files from which on they are read at the same time."""
+
 BUCKET_SECONDS: Final = 5.0
 """Shortest time between two looks at a bucket: each is a request, which takes time and may cost money."""
 
@@ -109,7 +112,10 @@ def read_file(path: Path, *, max_bytes: int) -> bytes:
 
 
 def read_files(paths: Sequence[Path], *, max_bytes: int) -> list[bytes | OSError]:
-    """Return the content of each file, or the error of reading it. Objects of a bucket are read at the same time."""
+    """Return the content of each file, or the error of reading it.
+
+    Many files, and objects of a bucket, are read at the same time: each takes the time of a call.
+    """
 
     def read(path: Path) -> bytes | OSError:
         try:
@@ -117,7 +123,7 @@ def read_files(paths: Sequence[Path], *, max_bytes: int) -> list[bytes | OSError
         except OSError as error:
             return error
 
-    if not any(isinstance(path, RemotePath) for path in paths):
+    if len(paths) < MANY_FILES and not any(isinstance(path, RemotePath) for path in paths):
         return [read(path) for path in paths]
     with ThreadPoolExecutor(16) as threads:
         return list(threads.map(read, paths))
@@ -307,13 +313,18 @@ def list_names(directory: Path) -> list[str]:
     return []
 
 
-def list_files(directory: Path) -> dict[str, int]:
-    """Return name -> size in bytes of all regular files in a directory, without links; {} if it does not exist."""
+def list_files(directory: Path, *, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, int]:
+    """Return name -> size in bytes of the regular files in a directory, without links; {} if it does not exist.
+
+    wanted: which names; each costs a call.
+    """
     if isinstance(directory, RemotePath):
-        return directory.sizes()
+        return {name: size for name, size in directory.sizes().items() if wanted(name)}
     sizes: dict[str, int] = {}
     with suppress(FileNotFoundError), os.scandir(directory) as entries:
         for entry in entries:
+            if not wanted(entry.name):
+                continue
             with suppress(FileNotFoundError):  # removed since the listing
                 found = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(found.st_mode):
@@ -342,7 +353,10 @@ def interval(directory: Path, seconds: float) -> float:
 
 
 def watch_directory(directory: Path, changed: threading.Event) -> Callable[[], None]:
-    """Set `changed` at each change in `directory`, until the function that this returns is called.
+    """Set `changed` at each new file in `directory`, until the function that this returns is called.
+
+    That others list the directory, or read its files, is no event: with many processes on a machine each of these would
+    wake all the others.
 
     Raises OSError if the system reports no changes, for example because its limit on watches is reached, or its limit
     on inotify instances, which all containers of a user share.
@@ -351,9 +365,9 @@ def watch_directory(directory: Path, changed: threading.Event) -> Callable[[], N
 
     class SetOnChange(events.FileSystemEventHandler):
         def on_any_event(self, event: events.FileSystemEvent) -> None:
-            if event.event_type in ("created", "moved", "modified"):
-                changed.set()
+            changed.set()
 
+    wanted: list[type[events.FileSystemEvent]] = [events.FileCreatedEvent, events.FileMovedEvent]
     observer = observers.Observer()
 
     def end() -> None:
@@ -362,7 +376,7 @@ def watch_directory(directory: Path, changed: threading.Event) -> Callable[[], N
             observer.join()
 
     try:
-        observer.schedule(SetOnChange(), str(directory), recursive=False)
+        observer.schedule(SetOnChange(), str(directory), recursive=False, event_filter=wanted)
         observer.start()
     except OSError:
         end()

@@ -84,6 +84,13 @@ class SearchSettings(SettingsSection):
     position after each roll, and the value of the node is then their expectation."""
 
 
+SEGMENTS_PER_SECOND: Final = 40.0
+"""Segments that all workers of a run together seal in a second, at most, while none of them has many games."""
+
+LONGEST_SEAL_SECONDS: Final = 25.0
+"""Time after which a worker seals its games however many workers there are: the trainer has them in half a minute."""
+
+
 class SelfplaySettings(SettingsSection):
     """Self-play workers."""
 
@@ -143,7 +150,8 @@ class SelfplaySettings(SettingsSection):
     """A segment is sealed when it has this many positions."""
 
     seal_seconds: float = Field(10.0, gt=0)
-    """A segment is also sealed when its first game is this many seconds old."""
+    """A segment is also sealed when its first game is this many seconds old; where there are hundreds of workers
+    later, but at most 25 seconds old."""
 
     poll_seconds: float = Field(2.0, gt=0)
     """Seconds between a worker's checks for a new model when no file event arrives."""
@@ -160,6 +168,14 @@ class SelfplaySettings(SettingsSection):
 
     threads: int = Field(1, ge=1, le=1024)
     """CPU threads of one worker's network. One thread and one worker per core are fastest."""
+
+    def seal_interval(self, workers: float) -> float:
+        """Return the age in seconds at which the first game of a segment seals it, where so many workers play.
+
+        It is seal_seconds for few. Many seal less often, because each segment costs the trainer some milliseconds
+        however small it is.
+        """
+        return max(self.seal_seconds, min(workers / SEGMENTS_PER_SECOND, LONGEST_SEAL_SECONDS))
 
 
 class NetworkSettings(SettingsSection):

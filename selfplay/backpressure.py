@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Final
@@ -17,6 +18,12 @@ from plyzero.volume_errors import FileErrors
 REFRESH_SECONDS: Final = 1.0
 """Seconds between two readings of the volume."""
 
+LOOKS_PER_SECOND: Final = 400.0
+"""Readings that all workers of a run make in a second, at most."""
+
+LONGEST_REFRESH_SECONDS: Final = 5.0
+"""Longest time between two readings by the number of workers."""
+
 PROGRESS_SECONDS: Final = 30.0
 """Seconds without a trained position until workers no longer wait for the trainer."""
 
@@ -24,27 +31,39 @@ PROGRESS_SECONDS: Final = 30.0
 class Backpressure:
     """Decides whether one worker must wait.
 
-    done: the part of the budget that is used up, "" while the run is not over.
+    done:    the part of the budget that is used up, "" while the run is not over.
+    workers: number of workers of the run, as its trainer says; 1 if that is not known.
     """
 
     def __init__(self, run: Run, writer: ReplayWriter, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._writer = run, writer
+        self._clock = clock
         self._trainer = TrainerProgress(clock)
         self._free: Room | None = None  # unknown
         self._bootstrap_positions: int | None = None
         self._has_model = False
         self._file_errors = FileErrors(clock=clock)
+        self._next_look = -math.inf
         self.done = ""
+        self.workers = 1.0
         self.refresh()
 
+    def look(self) -> None:
+        """Refresh if it is time: less often where many workers do, at most every LONGEST_REFRESH_SECONDS."""
+        now = self._clock()
+        if now >= self._next_look:
+            self._next_look = now + min(self.workers / LOOKS_PER_SECOND, LONGEST_REFRESH_SECONDS)
+            self.refresh()
+
     def refresh(self) -> None:
-        """Read the state of the volume, which may be slow; to be called every REFRESH_SECONDS.
+        """Read the state of the volume, which may be slow.
 
         After an error, which is logged once, the values read before stay in use.
         """
         beat = read_trainer(self._run)
         self._trainer.update(beat)
         self.done = find_done(self._run, beat)
+        self.workers = max(1.0, beat.workers) if beat else 1.0
         with self._file_errors.skipping(self._run.root, "cannot be read"):
             self._free = free_room(self._run.local)
         with self._file_errors.skipping(self._run.segments, "cannot be read"):

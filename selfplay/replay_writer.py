@@ -40,6 +40,7 @@ class ReplayWriter:
     """Writes the finished games of one worker. It is a context manager; on exit all games are sealed.
 
     incarnation:   8 hex digits, new with every start of the process.
+    seal_seconds:  age of the first game at which a segment is sealed; at first that of the settings.
     write_error:   why games cannot be written at the moment, or None.
     refused_games: number of games that were not stored because the trainer would refuse them.
     """
@@ -48,6 +49,7 @@ class ReplayWriter:
         self._run = run
         self._worker = worker
         self._incarnation = incarnation
+        self.seal_seconds = run.settings.selfplay.seal_seconds
         self.write_error: str | None = None
         self.refused_games = 0
         self._lock = threading.Lock()
@@ -55,6 +57,7 @@ class ReplayWriter:
         self._closing = False
         self._seal_asked = False
         self._must_seal = False  # nothing more may be appended to this journal
+        self._may_be_sealed = False  # an attempt to seal this journal has failed, but its segment may exist
         self._unchecked: deque[Games] = deque()  # finished
         self._waiting: deque[Games] = deque()  # checked, not yet journaled
         self._waiting_positions = 0  # unchecked and waiting
@@ -177,7 +180,7 @@ class ReplayWriter:
                 return
         if self._journaled and time.monotonic() - self._synced >= settings.store.sync_seconds:
             self._sync()
-        if self._journaled and (seal or time.monotonic() - self._oldest >= settings.selfplay.seal_seconds):
+        if self._journaled and (seal or time.monotonic() - self._oldest >= self.seal_seconds):
             self._seal()
 
     def _check_games(self) -> None:
@@ -281,25 +284,30 @@ class ReplayWriter:
 
         If this fails, the segment may exist nevertheless. A process that adopts the journal would then treat all of its
         games as sealed, so nothing more is appended to this journal.
+
+        The segments are listed only where there may be one already: an earlier attempt succeeded despite its error, or
+        the trainer took us for dead, and with it the journal. A list of the segments of many workers is long.
         """
         self._must_seal = True
-        sealed = self._sealed_ids(self._sequence)
-        if sealed is not None:  # an earlier attempt succeeded despite its error, or the trainer took us for dead
-            self._drop_sealed(sealed)
-            self._sequence += 1
+        journal = self._journal
+        assert journal is not None
+        if self._may_be_sealed or not journal.is_owned():
+            sealed = self._sealed_ids(self._sequence)
+            if sealed is not None:
+                self._drop_sealed(sealed)
+                self._sequence += 1
+        self._may_be_sealed = True
         if self._journaled:
             games, name = Games.concatenate(self._journaled), self._journal_name(self._sequence)
             path = write_segment(self._run.segments, games, self._run.game, name, run_id=self._run.id)
             log.info("sealed %s", path.name)
             self._drop_sealed({each.games["id"][0] for each in self._journaled})
             self._sequence += 1
-        journal = self._journal
         self._journal = None
-        assert journal is not None
         journal.close()
         if not self._closing:
             self._open_journal()
-        self._must_seal = False
+        self._must_seal = self._may_be_sealed = False
 
     def _drop_sealed(self, sealed: set[int]) -> None:
         with self._lock:

@@ -68,7 +68,9 @@ def run_worker(
 
         def look() -> None:
             """Look at the volume, and report progress. The loop does not wait for this thread."""
-            backpressure.refresh()
+            backpressure.look()
+            writer.seal_seconds = run.settings.selfplay.seal_interval(backpressure.workers)
+            watch.spread(backpressure.workers)
             if adoption:
                 adoption.adopt()
             progress.report(heartbeat, lines)

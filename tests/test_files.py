@@ -3,7 +3,10 @@
 import errno
 import fcntl
 import os
+import re
 import stat
+import sys
+import threading
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -11,7 +14,7 @@ import pytest
 
 from plyzero import files
 from plyzero.errors import UserError
-from plyzero.files import lock, read_file, write_at, write_file
+from plyzero.files import lock, read_file, watch_directory, write_at, write_file
 from plyzero.run.directory import read_run
 from plyzero.run.journals import Journal
 from plyzero.run.records import JournalName
@@ -334,3 +337,25 @@ def test_a_start_waits_for_what_passes_and_says_for_what(tmp_path: Path, monkeyp
     (run.root / "run.toml").write_text("format =")
     with pytest.raises(UserError, match="not valid TOML"):
         wait_for(lambda: read_run(run.root), "r")
+
+
+READS = 0x1 | 0x10 | 0x20
+"""Events of inotify: a file or directory was read, closed after reading, opened."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file events of Linux")
+def test_a_new_file_wakes_who_watches_and_a_list_of_the_directory_wakes_nobody(tmp_path: Path):
+    changed = threading.Event()
+    try:
+        end = watch_directory(tmp_path, changed)
+    except OSError as error:
+        pytest.skip(f"no file events: {error}")
+    try:
+        about = "".join(path.read_text() for path in Path("/proc/self/fdinfo").iterdir() if path.exists())
+        masks = [int(found, 16) for found in re.findall(rf"ino:{tmp_path.stat().st_ino:x} .* mask:(\w+)", about)]
+        assert masks
+        assert not any(mask & READS for mask in masks)
+        write_file(tmp_path / "a", b"new")
+        assert changed.wait(60)
+    finally:
+        end()

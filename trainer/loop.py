@@ -48,6 +48,7 @@ MAINTAIN_SECONDS: Final = 10.0  # between two calls of `maintain`
 LOG_SECONDS: Final = 30.0  # between two rows about progress in the log
 FIRST_SAVE_SECONDS: Final = 60.0  # between two saves before there is a model; later there is one for each model
 SAVE_SECONDS: Final = 40.0  # time to retry the last save of a trainer that ends
+READ_SECONDS: Final = 4.0  # of reading, at most, before a trainer that can train does so for POLL_SECONDS
 TURN_STEPS: Final = 256  # steps of the trainer in a turn, where it and the workers take turns
 CHECK_STEPS: Final = 64  # steps between two reads of the losses of a GPU; each read waits for the GPU
 
@@ -78,10 +79,12 @@ def run_trainer(
             now = time.monotonic()
             if now >= next_maintenance:
                 trainer.maintain()
-                next_maintenance = now + MAINTAIN_SECONDS
+                took = time.monotonic() - now
+                trainer.reporter.note_slowness(took)
+                next_maintenance = time.monotonic() + max(MAINTAIN_SECONDS, took)  # half of the time is left to train
             if now >= next_poll:
-                trainer.ingest()
-                next_poll = now + interval(run.segments, POLL_SECONDS)
+                trainer.ingest(seconds=READ_SECONDS)
+                next_poll = time.monotonic() + interval(run.segments, POLL_SECONDS)
             missing = trainer.missing_positions()
             waits = missing > 0 and not trainer.turn_ends()
             state = trainer.reporter.describe_waiting(missing) if waits else "training"
@@ -180,15 +183,25 @@ class Trainer:
             self.lease.check()
             self.retention.view.refresh()
             self.reporter.company.look(self.retention.view.heartbeats, games=self.intake.games)
-            self.adoption.adopt()
+            self.reporter.look(self.retention.view.processes())
+            self.adoption.adopt(beating=self.retention.view.beating())
             self.retention.prune_for_states()
             since_save = time.monotonic() - self.publisher.saved_at
             if self.publisher.is_first and self.learner.step and since_save >= FIRST_SAVE_SECONDS:
                 self.publisher.save()
 
-    def ingest(self) -> None:
-        """Add the games of every new segment to the window, and to the ledger the credit that they earn."""
-        self.intake.ingest(enough=lambda: bool(self.reached()), on_segment=lambda: self.reporter.beat("reading games"))
+    def ingest(self, *, seconds: float = math.inf) -> None:
+        """Add the games of every new segment to the window, and to the ledger the credit that they earn.
+
+        seconds: time after which the rest is left for the next call, while there is credit to train. Otherwise a
+                 trainer that reads more slowly than its workers write would never train.
+        """
+        latest = time.monotonic() + seconds
+
+        def is_enough() -> bool:
+            return bool(self.reached()) or (time.monotonic() >= latest and not self.missing_positions())
+
+        self.intake.ingest(enough=is_enough, on_segment=lambda: self.reporter.beat("reading games"))
 
     def reached(self) -> str:
         """Return the part of the budget that is reached; "" if none, or if there is no model yet and steps are left."""
@@ -272,7 +285,7 @@ class Trainer:
         retry(self.publisher.save, "trainer/", seconds=SAVE_SECONDS)
         if (done or not self.publisher.is_first) and self.publisher.has_unpublished_steps():
             with self._attempt():
-                self._publish()
+                self._publish(is_last=True)
         self.reporter.end(done)
 
     @contextmanager
@@ -287,7 +300,7 @@ class Trainer:
             log.warning("%s", warning)
         self._attempt_seconds = time.monotonic() - self._attempted_at
 
-    def _publish(self) -> None:
+    def _publish(self, *, is_last: bool = False) -> None:
         """Publish the averaged weights, whose state has been saved, evaluate them and report both."""
         name, forms = self.publisher.publish()
         torch.set_num_threads(self.settings.threads)
@@ -295,7 +308,7 @@ class Trainer:
         self.intake.diagnostics.evaluate(
             self.learner.averaged.module, self.intake.window, step=self.learner.step, device=self.learner.device
         )
-        self.reporter.report_model(name, forms)
+        self.reporter.report_model(name, forms, is_last=is_last)
 
 
 def check_resumes(run: Run) -> None:

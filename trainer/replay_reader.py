@@ -32,7 +32,8 @@ class ReplayReader:
     """Reads the segments of all workers.
 
     cursor:           incarnation -> sequence of the next segment to read. It is part of the trainer's state, so that a
-                      crash rolls it back together with the weights, and no segment is skipped or read twice.
+                      crash rolls it back together with the weights, and no segment is skipped or read twice. The
+                      incarnation whose segment was read last is its last entry.
     skipped:          incarnation -> the numbers below the cursor that were not read. Also part of the state.
     missing_segments: number of segments that have not appeared.
     invalid_games:    number of games that were left out of the segments that were read.
@@ -77,7 +78,7 @@ class ReplayReader:
                     self.invalid_games += name.games - len(found.games)
                 if not late:
                     self._missing_since.pop(incarnation, None)
-                    self.cursor[incarnation] = name.sequence + 1
+                    self._move_cursor(incarnation, name.sequence + 1)
                 if isinstance(found, Games):
                     self._take_off(name)
                 elif not late:
@@ -196,7 +197,12 @@ class ReplayReader:
         """Remember that the cursor passes the numbers from `first` up to `end` without a segment."""
         self.missing_segments += end - first if missing else 0
         self.skipped.setdefault(incarnation, []).append((first, end, missing))
-        self.cursor[incarnation] = end
+        self._move_cursor(incarnation, end)
+
+    def _move_cursor(self, incarnation: str, sequence: int) -> None:
+        """Set the sequence of the next segment of an incarnation, which becomes the last entry of the cursor."""
+        self.cursor.pop(incarnation, None)
+        self.cursor[incarnation] = sequence
 
     def _take_off(self, name: SegmentName | JournalName, *, comes: bool = True) -> None:
         """Remember that a segment has been read, or that none is missing because none `comes`, if it was skipped."""

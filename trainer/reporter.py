@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Final
@@ -11,22 +13,26 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from plyzero.ops.status import balance, describe_surplus
 from plyzero.ops.summary import describe_first_model
 from plyzero.run.adoption import Adoption
 from plyzero.run.budget import describe_end, describe_left
 from plyzero.run.directory import Run
 from plyzero.run.events import CONFIRMED, Progress, TrainerLine, first_beat
 from plyzero.run.lease import Lease
-from plyzero.run.metrics import TRAINER, EventFile, Heartbeat, Rate, append_line
+from plyzero.run.metrics import CURSOR, TRAINER, EventFile, Heartbeat, Rate, SparseLines, append_line
 from plyzero.run.models import ModelName
-from plyzero.run.view import Company
+from plyzero.run.view import Company, Process
 from plyzero.threads import repeating
 from plyzero.trainer.export import Forms
 from plyzero.trainer.intake import POLL_SECONDS, Intake
 from plyzero.trainer.learner import Learner
 
-CURSOR_ENTRIES: Final = 1000
-"""Largest number of incarnations in the heartbeat, which stays small."""
+CURSOR_ENTRIES: Final = 10_000
+"""Largest number of incarnations in the file with the cursor: those whose segments were read last."""
+
+SLOW_SECONDS: Final = 10.0
+"""Duration of a look at the volume from which on it is reported, in seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +43,9 @@ class Reporter:
     waited:  seconds for which this process has waited for positions; they do not count in the speed of training.
     losses:  the losses since the newest model.
     warning: why the newest weights are not published, or which state was damaged; None after each model.
+    workers: number of workers that are alive, by which each of them decides how often it seals.
+    surplus: a sentence if they make more than can be trained on, or None.
+    slowness: a sentence if a look at the volume takes long, or None.
     company: notices that no worker has ever joined.
     """
 
@@ -56,15 +65,46 @@ class Reporter:
         self._intake = intake
         self._adoption = adoption
         self._heartbeat = heartbeat
+        # Not a part of the heartbeat: each worker reads that, and a line for each of a thousand workers is long.
+        self._cursor = Heartbeat(run.trainer / CURSOR)
         self.waited = 0.0
         self.losses = MeanLosses()
         self.warning: str | None = None
+        self.workers = 0
+        self.surplus: str | None = None
+        self.slowness: str | None = None
+        self._skipped = (
+            math.inf
+        )  # credit discarded at the last look; what an earlier process has discarded does not count
         self.company = Company(run, clock=time.monotonic)
         self._metrics = run.metrics / f"trainer-{lease.fence:06d}.jsonl"
+        self._rows = SparseLines(self._metrics, seconds=0.0)
         self._events = EventFile(run.tensorboard / TRAINER)
         self._generated_rate = Rate()
         self._trained_rate = Rate()
         self._began = time.monotonic()
+
+    def look(self, processes: Sequence[Process]) -> None:
+        """Count the workers among all processes, and note whether they make more than can be trained on."""
+        self.workers = sum(each.is_alive and each.beat.role == "selfplay" for each in processes)
+        before, self._skipped = self._skipped, self._intake.ledger.skipped
+        found = balance(processes, ratio=self._learner.settings.replay_ratio)
+        has_surplus = found is not None and self._skipped > before and found["suitable_workers"] < self.workers
+        surplus = describe_surplus(found, self.workers) if found and has_surplus else None
+        if surplus and not self.surplus:
+            log.warning("%s", surplus)
+        self.surplus = surplus
+
+    def note_slowness(self, seconds: float) -> None:
+        """Note how many seconds a look at the volume has taken, in which the trainer does nothing else."""
+        before, self.slowness = self.slowness, None
+        if seconds >= SLOW_SECONDS:
+            self.slowness = (
+                f"the volume is slow: a look at {self._run.root} took {seconds:.0f} s, in which nothing is trained; "
+                "use a faster volume, or fewer workers"
+            )
+            if not before:
+                log.warning("%s", self.slowness)
 
     def beating_at_start(self) -> AbstractContextManager[object]:
         """Return a block during which the heartbeat is that of a trainer that starts: resuming may take long."""
@@ -74,23 +114,30 @@ class Reporter:
         return repeating(beat, 0.2, name="heartbeat of the start")
 
     def beat(self, state: str) -> None:
-        """Write the heartbeat of a trainer in `state`, if one is due."""
-        if self._heartbeat:
-            self._heartbeat.beat(self._describe_process(state))
+        """Write the heartbeat of a trainer in `state`, if one is due, and its cursor."""
+        if self._heartbeat and self._heartbeat.is_due:
+            self._heartbeat.beat(self.describe(state))
+            self._write_cursor()
 
     def end(self, done: str) -> None:
         """Write the last heartbeat. done: the part of the budget that is reached, "" if none is."""
-        last = {**self._describe_process("stopped"), "done": done}
+        last = {**self.describe("stopped"), "done": done}
         if self._heartbeat:
             self._heartbeat.beat(last, force=True)
+            self._write_cursor()
         if done:
             log.info("%s", describe_end(Progress.parse(last)))
 
-    def report_model(self, name: ModelName, forms: Forms) -> None:
-        """Log a model that was published, and append its row of metrics, with the losses since the model before."""
+    def report_model(self, name: ModelName, forms: Forms, *, is_last: bool = False) -> None:
+        """Log a model that was published, and append its row of metrics, with the losses since the row before.
+
+        After some hours not every model has a row, so that the file stays small; the last one always has.
+        """
         self.warning = None
+        log.info("published %s: policy loss %s, value loss %s", name, *self.losses.means())
+        if not self._rows.begin(force=is_last):
+            return
         policy_loss, value_loss = self.losses.take()
-        log.info("published %s: policy loss %s, value loss %s", name, policy_loss, value_loss)
         line = {
             **self.describe("training"),
             "policy_loss": policy_loss,
@@ -137,8 +184,8 @@ class Reporter:
         ledger, settings = intake.ledger, learner.settings
         now = time.monotonic()
         speed = self._trained_rate.per_second(ledger.trained, now - self.waited)
-        delay = self._run.settings.selfplay.seal_seconds + POLL_SECONDS  # until a game is read
-        warning = self.warning or self.company.warning
+        delay = self._run.settings.selfplay.seal_interval(self.workers) + POLL_SECONDS  # until a game is read
+        warning = self.warning or self.company.warning or self.slowness or self.surplus
         return {
             "role": "trainer",
             "state": state,
@@ -154,6 +201,7 @@ class Reporter:
             "skipped_positions": round(ledger.skipped),
             "replay_ratio": round(ledger.replay_ratio(), 3),
             "replay_ratio_wanted": settings.replay_ratio,
+            "workers": self.workers,
             "credit": round(ledger.credit),
             "credit_enough": round(max(4 * settings.batch_size, 2 * delay * speed)),
             "trained_per_second": round(speed, 1),
@@ -168,10 +216,10 @@ class Reporter:
             **({"warning": warning} if warning else {}),
         }
 
-    def _describe_process(self, state: str) -> dict[str, object]:
-        """Return the fields of the heartbeat, which unlike the metrics also has the newest entries of the cursor."""
+    def _write_cursor(self) -> None:
+        """Write which segments have been read, and how many games were in them."""
         newest = [*self._intake.replay_reader.cursor.items()][-CURSOR_ENTRIES:]
-        return {**self.describe(state), "cursor": dict(newest)}
+        self._cursor.beat({"games": self._intake.games, "cursor": dict(newest)}, force=True)
 
 
 class MeanLosses:
@@ -191,9 +239,14 @@ class MeanLosses:
         return bool(self._sums.isfinite().all())
 
     def take(self) -> tuple[float | None, float | None]:
-        """Return the means and begin again; None and None if there was no step."""
+        """Return the means and begin again."""
+        found = self.means()
+        self._steps = 0
+        return found
+
+    def means(self) -> tuple[float | None, float | None]:
+        """Return the means so far; None and None if there was no step."""
         if not self._steps:
             return None, None
         policy, value = (self._sums.cpu().numpy() / self._steps).round(4).tolist()
-        self._steps = 0
         return policy, value

@@ -53,6 +53,7 @@ class Retention:
         self._asked: set[Path] = set()  # paths whose age the last `prune` asked for
         self._best: ModelName | None = None  # the best model when the ratings were last readable
         self._file_errors = FileErrors(clock=clock)
+        self._sizes: dict[str, int] = {}  # of segments, which do not change
         self._states: dict[tuple[int, int], RequiredSegments] = {}  # (fence, step) of each saved state, oldest first
 
     def remember_state(self, fence: int, state: State) -> None:
@@ -93,7 +94,7 @@ class Retention:
     def _prune_segments(self, covered: Mapping[str, int], window: Collection[str]) -> None:
         store, directory = self._run.settings.store, self._run.segments
         names = sorted(list_segments(directory), key=lambda name: (name.first_step, name.sequence))
-        sizes = list_files(directory)
+        sizes = self._sizes_of(names)
         positions = sum(name.positions for name in names)
         size = sum(sizes.get(str(name), 0) for name in names)
         free = free_room(directory)
@@ -110,6 +111,14 @@ class Retention:
                 removed += 1
         if removed:
             log.info("removed %d old segments", removed)
+
+    def _sizes_of(self, names: Collection[SegmentName]) -> dict[str, int]:
+        """Return name -> size in bytes of segments. Each is asked for once, for that is a call of the volume."""
+        sizes = self._sizes
+        new = list_files(self._run.segments, wanted=lambda name: name not in sizes)
+        present = set(map(str, names))
+        self._sizes = {name: size for name, size in (sizes | new).items() if name in present}
+        return self._sizes
 
     def _prune_models(self) -> None:
         store, directory = self._run.settings.store, self._run.models

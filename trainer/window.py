@@ -76,6 +76,7 @@ class Window:
         self._size = 0
         self._chunks: deque[_Chunk] = deque()
         self._removed = 0  # positions of the first chunk whose segments have been removed
+        self._ends: NDArray[np.int64] | None = None  # of the chunks; None = not known since the last change
 
     def __len__(self) -> int:
         return self._size
@@ -87,6 +88,7 @@ class Window:
 
     def add(self, name: str, samples: Samples, *, size: int) -> None:
         """Add a segment, then remove the oldest ones while at least `size` positions remain without them."""
+        self._ends = None
         chunk = _Chunk.of(samples, self._num_actions, (0, *self._shape[1:]))
         self._segments.append((name, len(chunk.wdl)))
         self._size += len(chunk.wdl)
@@ -114,18 +116,24 @@ class Window:
         rows = np.arange(first, min(last, self._size))
         return self._batch(rows, np.zeros(len(rows), np.int64))
 
+    def _chunk_ends(self) -> NDArray[np.int64]:
+        """Return how many rows there are up to the end of each chunk."""
+        if self._ends is None:
+            self._ends = np.cumsum([len(chunk.wdl) for chunk in self._chunks])
+        return self._ends
+
     def _batch(self, rows: NDArray[np.int64], image: NDArray[np.int64]) -> Batch:
         """Return the positions in these rows, ascending, each under the symmetry of this number."""
         size = len(rows)
         rows = rows + self._removed
-        ends = np.cumsum([len(chunk.wdl) for chunk in self._chunks])
-        by_chunk = np.split(rows, np.searchsorted(rows, ends[:-1]))
-        taken = _Chunk.concatenate(
-            [
-                chunk.take(part - end + len(chunk.wdl))
-                for chunk, part, end in zip(self._chunks, by_chunk, ends, strict=True)
-            ]
-        )
+        ends = self._chunk_ends()
+        chunk_of = np.searchsorted(ends, rows, side="right")
+        parts = []
+        for number in np.unique(chunk_of) if size else [0]:  # a large window has many chunks, a batch is in a few
+            chunk = self._chunks[number]
+            first = ends[number] - len(chunk.wdl)
+            parts.append(chunk.take(rows[chunk_of == number] - first))
+        taken = _Chunk.concatenate(parts)
         observations = taken.observations
         if self._bits:
             observations = np.unpackbits(observations.view(np.uint8), axis=1, count=self._planes.shape[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import re
 import threading
 import time
@@ -30,6 +31,9 @@ MAX_ATTEMPTS: Final = 3
 
 RETRY_SECONDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Pauses of `load_newest` between attempts to list or read models, while the volume reports errors."""
+
+SPREAD_SECONDS: Final = 0.02
+"""Time for each further worker of a run over which they load a new model, in seconds; at most `poll_seconds`."""
 
 log = logging.getLogger(__name__)
 
@@ -210,6 +214,7 @@ class ModelWatch:
         )
         self._woken = threading.Event()
         self._next_poll = 0.0
+        self._spread_seconds = 0.0
         self._current: ModelName | None = None
         self._refused: dict[ModelName, int] = {}  # failed attempts
         self._file_errors = FileErrors()
@@ -250,6 +255,10 @@ class ModelWatch:
         """A sentence about the models that cannot be read at the moment, or None."""
         return self._file_errors.read_error
 
+    def spread(self, workers: float) -> None:
+        """Load new models at a random moment within `poll_seconds`, so that so many workers do not read one at once."""
+        self._spread_seconds = min(self._poll_seconds, SPREAD_SECONDS * (workers - 1))
+
     def newer(self) -> Network | None:
         """Return a network newer than the last one returned, None if there is none.
 
@@ -257,9 +266,11 @@ class ModelWatch:
         one warning. While the volume fails to list or read models, the old one stays in use; later calls try again.
         """
         now = time.monotonic()
-        if not self._woken.is_set() and now < self._next_poll:
+        if self._woken.is_set():
+            self._woken.clear()
+            self._next_poll = min(self._next_poll, now + random.random() * self._spread_seconds)
+        if now < self._next_poll:
             return None
-        self._woken.clear()
         self._next_poll = now + self._poll_seconds
         with self._file_errors.skipping(self._directory, "cannot be read, the old model stays in use"):
             return self._newest()

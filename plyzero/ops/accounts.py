@@ -1,6 +1,6 @@
 """The accounts of a store: how many games were read, wait to be read or were removed, and which segments are missing.
 
-Everything is computed from the names of files and from the trainer's heartbeat; no file of games is opened.
+Everything is computed from the names of files and from what the trainer says; no file of games is opened.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple, TypedDict
 
 from plyzero.files import list_names
 from plyzero.run.directory import RunDirectory
-from plyzero.run.events import Beat, figure
+from plyzero.run.events import Beat, Reading, figure, read_reading
 from plyzero.run.journals import list_journals
 from plyzero.run.records import JournalName
 from plyzero.run.segments import SegmentName, list_segments, parse_unused
@@ -40,13 +40,14 @@ class Accounts(TypedDict):
 
 
 def balance_accounts(run: RunDirectory, trainer: Beat | None) -> tuple[Accounts, str | None]:
-    """Return the accounts of `run` by the trainer's heartbeat, and a sentence if they do not add up, or None.
+    """Return the accounts of `run` by what its trainer says, and a sentence if they do not add up, or None.
 
     The trainer reads the segments of an incarnation in their order, so those before its cursor are read. They cannot
     hold more games than it has read.
     """
     segments = list(list_segments(run.segments))
-    read, cursor = (int(trainer.games), trainer.cursor) if trainer else (0, {})
+    reading = read_reading(run.trainer) or trainer or Reading(cursor={})  # earlier versions: in the heartbeat
+    read, cursor = int(reading.games), reading.cursor
     gaps = find_gaps(run)
     accounts: Accounts = {
         "segments": len(segments),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from plyzero.errors import plain
@@ -152,6 +152,15 @@ def balance(processes: Sequence[Process], *, ratio: float) -> dict[str, float] |
     wanted = trained / ratio
     suitable = max(1, math.ceil(wanted / made * len(rates) - 0.05))
     return {"made_per_second": round(made, 1), "wanted_per_second": round(wanted, 1), "suitable_workers": suitable}
+
+
+def describe_surplus(found: Mapping[str, float], workers: int) -> str:
+    """Return that so many workers are more than the trainer can use, and how many would do, by the `balance`."""
+    made, wanted, suitable = (round(found[key]) for key in ("made_per_second", "wanted_per_second", "suitable_workers"))
+    return (
+        f"{workers} workers make {made} positions/s, and this trainer can use {wanted}: {suitable} such workers would "
+        "do; stop the others, raise selfplay.simulations or lower trainer.replay_ratio"
+    )
 
 
 def _with_role(processes: Sequence[Process], role: str) -> list[Process]:

@@ -19,7 +19,7 @@ import errno
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,10 +44,12 @@ class Adoption:
         self._file_errors = FileErrors(clock=clock)
         self._observed: dict[JournalName, tuple[object, float]] = {}  # heartbeat and size, and since when
 
-    def adopt(self) -> int:
+    def adopt(self, *, beating: Collection[str] = ()) -> int:
         """Take and seal the journals that may be taken; return the number of games sealed.
 
         A journal or directory with which an error occurs is left for a later call, with one warning.
+
+        beating: processes whose heartbeat has just been seen to change; their journals are not looked at.
         """
         adopted, journals = 0, self._run.journals
         with self._file_errors.skipping(journals, "cannot be read"):
@@ -55,6 +57,9 @@ class Adoption:
             self._observed = {name: seen for name, seen in self._observed.items() if name in names}
             self._file_errors.keep_only({journals, *(journals / str(name) for name in names)})
             for name in names:
+                if name.owner in beating and not name.taken:
+                    self._observed.pop(name, None)
+                    continue
                 path = journals / str(name)
                 with self._file_errors.skipping(path, "is not sealed yet"):
                     adopted += self._adopt(name, path)

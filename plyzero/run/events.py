@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, Self, TypedDict, cast
 
 from plyzero.errors import UserError
 from plyzero.files import TEMPORARY, list_files, list_names, read_file, read_files, read_part
-from plyzero.run.metrics import TRAINER
+from plyzero.run.metrics import CURSOR, TRAINER
 from plyzero.run.models import ModelName, list_models
 from plyzero.volume_errors import UnreadableError
 
@@ -143,6 +143,7 @@ class Beat(Progress):
     # of the trainer
     window: float = 0.0
     credit_enough: float = 0.0
+    workers: float = 0.0
     replay_ratio: float = 0.0
     replay_ratio_wanted: float = 0.0
     trained_per_second: float = 0.0
@@ -164,6 +165,14 @@ class Beat(Progress):
         if fields is None or not all(isinstance(fields.get(key), kind) for key, kind in needed.items()):
             return None
         return cls.parse(fields)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(Event):
+    """What a trainer has read: `games` in the segments below its `cursor`, incarnation -> sequence of the next one."""
+
+    games: float = 0.0
+    cursor: dict[str, object] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,6 +229,15 @@ def read_heartbeat(path: Path) -> Beat | None:
         return None
 
 
+def read_reading(directory: Path) -> Reading | None:
+    """Return what the trainer has read, by the file beside its states; None if there is none that can be read."""
+    try:
+        fields = _parse_object(read_file(directory / CURSOR, max_bytes=PART_BYTES))
+    except OSError:
+        return None
+    return None if fields is None else Reading.parse(fields)
+
+
 def read_heartbeats(directory: Path, *, before: Mapping[str, Beat] | None = None) -> dict[str, Beat]:
     """Return name -> heartbeat of all processes in `directory`, including those that have ended.
 
@@ -262,8 +280,8 @@ class TrainerLines:
         skipping: a context that may suppress the OSError of one file, so that the others are read.
         Raises OSError if the directory cannot be read.
         """
-        sizes = list_files(self._metrics)
-        names = fnmatch.filter(sorted(sizes), "trainer-*.jsonl")
+        sizes = list_files(self._metrics, wanted=lambda name: fnmatch.fnmatchcase(name, "trainer-*.jsonl"))
+        names = sorted(sizes)
         if self._from_now:
             self._files = {name: NewLines(self._metrics / name, offset=sizes[name]) for name in names}
             self._from_now = False
@@ -423,7 +441,7 @@ def read_lines(path: Path) -> Iterator[dict[str, object]]:
 
 def last_lines(path: Path, *, most: int = 200) -> list[dict[str, object]]:
     """Return the last complete lines, at most `most`, of a file of JSON lines, oldest first. Only its end is read."""
-    size = list_files(path.parent).get(path.name, 0)
+    size = list_files(path.parent, wanted=lambda name: name == path.name).get(path.name, 0)
     return list(deque(NewLines(path, offset=max(0, size - PART_BYTES)).read(), maxlen=most))
 
 

@@ -19,7 +19,7 @@ import struct
 import time
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
@@ -123,12 +123,18 @@ class Journal:
         self._size += len(frame)
         self._may_be_written = False
 
-    def _check_owner(self) -> None:
-        """Raise TakenError if the file has another name now, or none."""
+    def is_owned(self) -> bool:
+        """Return whether the file still has its name, so that no other process has taken it."""
         before = now()
         if not files.is_named(self._descriptor, self._path):
-            raise TakenError(written=self._may_be_written)
+            return False
         self.owned_at = before
+        return True
+
+    def _check_owner(self) -> None:
+        """Raise TakenError if the file has another name now, or none."""
+        if not self.is_owned():
+            raise TakenError(written=self._may_be_written)
 
     def sync(self) -> None:
         """Sync what was appended to disk. After an error its state on disk is unknown, so seal the games instead."""
@@ -198,10 +204,15 @@ def read_header(path: Path) -> dict[str, object]:
     return parse_object(body or b"null")
 
 
-def owners(directory: Path, file_errors: FileErrors) -> set[str] | None:
-    """Return the owners of all journals that are locked; None without locks. One that cannot be opened is skipped."""
-    alive = set()
+def owners(directory: Path, file_errors: FileErrors, *, known: Collection[str] = ()) -> set[str] | None:
+    """Return the owners of all journals that are locked; None without locks. One that cannot be opened is skipped.
+
+    known: owners that are known to be alive, whose locks are not tested.
+    """
+    alive = set(known)
     for name in list_journals(directory):
+        if name.owner in alive:
+            continue
         path = directory / str(name)
         with file_errors.skipping(path, "cannot be opened"):
             try:

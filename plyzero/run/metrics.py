@@ -27,6 +27,9 @@ BEAT_SECONDS: Final = 2.0
 TRAINER: Final = "trainer"
 """Name of the trainer's heartbeat; a worker's is `<worker>.<incarnation>`."""
 
+CURSOR: Final = "cursor.json"
+"""Name of the file beside the trainer's states that says which segments it has read."""
+
 LINE_SECONDS: Final = 60.0
 """Time between two lines of a worker, in seconds, during the first day of its process."""
 
@@ -40,20 +43,29 @@ def append_line(path: Path, fields: Mapping[str, object]) -> None:
 class SparseLines:
     """Appends a line a minute to a metrics file; after a day more and more rarely: about 10,000 lines in a year."""
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._path, self._clock = path, clock
+    def __init__(
+        self, path: Path, *, seconds: float = LINE_SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """seconds: time between two lines at first."""
+        self._path, self._seconds, self._clock = path, seconds, clock
         self._began = clock()
-        self._next = self._began + LINE_SECONDS
+        self._next = self._began + seconds
         self._file_errors = FileErrors()
 
     def add(self, fields: Mapping[str, object], *, force: bool = False) -> None:
         """Append `fields` if a line is due, or if `force`. An OSError is only logged."""
-        now = self._clock()
-        if now < self._next and not force:
+        if not self.begin(force=force):
             return
-        self._next = now + max(LINE_SECONDS, (now - self._began) / 1440)  # the lines of a day
         with self._file_errors.skipping(self._path, "cannot be written", writes=True):
             append_line(self._path, fields)
+
+    def begin(self, *, force: bool = False) -> bool:
+        """Return whether a line is due, or `force`; then the next one is due later."""
+        now = self._clock()
+        if now < self._next and not force:
+            return False
+        self._next = now + max(self._seconds, (now - self._began) / 1440)  # the lines of a day
+        return True
 
 
 class Heartbeat:
@@ -70,11 +82,16 @@ class Heartbeat:
         self._next = 0.0
         self._file_errors = FileErrors()
 
+    @property
+    def is_due(self) -> bool:
+        """Whether `beat` would write."""
+        return time.monotonic() >= self._next
+
     def beat(self, fields: Mapping[str, object], *, force: bool = False) -> None:
         """Write `fields` if the next heartbeat is due, or if `force`. An OSError is only logged."""
-        now = time.monotonic()
-        if now < self._next and not force:
+        if not (force or self.is_due):
             return
+        now = time.monotonic()
         self._next = now + self._interval
         self._beats += 1
         about: dict[str, object] = {"version": VERSION, "beats": self._beats, "seconds": round(now - self._began, 1)}

@@ -78,11 +78,15 @@ class RunView:
         self.heartbeats: dict[str, Beat] = {}
 
     def refresh(self) -> None:
-        """Read all heartbeats and test all locks. What cannot be read at the moment stays as it was."""
+        """Read all heartbeats, and test the locks of silent processes. What cannot be read now stays as it was."""
         with self._file_errors.skipping(self.run.workers, "cannot be read"):
             self.heartbeats = read_heartbeats(self.run.workers, before=self.heartbeats)
+        self._observe()
         with self._file_errors.skipping(self.run.journals, "cannot be read"):
             self._lock_holders = self._find_lock_holders()
+
+    def _observe(self) -> None:
+        """Note which counters have changed."""
         now = self._clock()
         for name, beat in self.heartbeats.items():
             counter = (beat.pid, beat.beats)
@@ -110,6 +114,11 @@ class RunView:
         """Return the processes that have not ended, as far as is known."""
         return [each for each in self.processes() if each.is_alive]
 
+    def beating(self) -> set[str]:
+        """Return the processes whose counter has just been seen to change: no lock says more about them."""
+        limit = by_beats(self.run, UNLOCKED_SECONDS)
+        return {name for name in self.heartbeats if self.has_changed(name) and self.unchanged(name) < limit}
+
     def has_changed(self, name: str) -> bool:
         """Return whether the counter of a process was ever seen to change."""
         return self._observed[name].has_changed
@@ -130,8 +139,8 @@ class RunView:
         return "gone" if holds_no_lock or unchanged >= GONE_SECONDS else "stalled"
 
     def _find_lock_holders(self) -> set[str] | None:
-        """Return the names of all processes that hold a lock of the run; None if the volume does not support locks."""
-        workers = journals.owners(self.run.journals, self._file_errors)
+        """Return the processes that hold a lock of the run or beat; None if the volume does not support locks."""
+        workers = journals.owners(self.run.journals, self._file_errors, known=self.beating())
         trainer = lease.is_held(self.run.trainer)
         if workers is None or trainer is None:
             return None

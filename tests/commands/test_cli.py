@@ -440,8 +440,8 @@ def test_status_compares_the_games_of_the_trainer_with_those_on_the_volume(
     played: tuple[Path, Games], tmp_path: Path, read: int, cursor: int, counts: tuple, problem: str, says: str
 ):
     root = Path(shutil.copytree(played[0], tmp_path / "r"))
-    fields = {"role": "trainer", "state": "stopped", "games": read, "cursor": {"0123abcd": cursor}}
-    Heartbeat(root / "workers" / "trainer.json").beat(fields)
+    Heartbeat(root / "workers" / "trainer.json").beat({"role": "trainer", "state": "stopped", "games": 1000})
+    Heartbeat(root / "trainer" / "cursor.json").beat({"games": read, "cursor": {"0123abcd": cursor}})
     found, text = status_of(root)
     assert tuple(found["replay"][f"{key}_games"] for key in ("read", "unread", "removed")) == counts
     assert problem in str(found["problem"])

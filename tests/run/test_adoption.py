@@ -162,3 +162,23 @@ def test_journals_that_cannot_be_listed_are_adopted_later(
     assert [each.message for each in caplog.records if each.levelname == "WARNING"] == [
         "journal cannot be read: Too many open files"
     ]
+
+
+def test_the_journal_of_a_process_that_was_seen_to_beat_costs_no_call_until_it_is_silent(
+    run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    begin(run, 1).abandon()
+    adoption = Adoption(run, clock=clock)
+    with monkeypatch.context() as patch:
+        patch.setattr("plyzero.run.adoption.os.stat", failing(errno.EIO))
+        patch.setattr("plyzero.run.adoption.files.lock", failing(errno.EIO))
+        for _ in range(3):
+            assert adoption.adopt(beating={OWNER}) == 0
+            clock.now += STALLED_SECONDS
+    assert adoption.error is None
+    assert adoption.adopt() == 0
+    assert journals(run) == [f"{OWNER}-00000000.wal"]  # its silence begins only now
+    clock.now += STALLED_SECONDS
+    adoption.adopt(beating={"w1.0123abcd"})
+    clock.now += STALLED_SECONDS
+    assert adoption.adopt(beating={OWNER}) == 1  # what is taken is sealed, whoever beats

@@ -24,6 +24,19 @@ def test_a_line_a_minute_is_written_for_a_day_and_few_in_a_year(tmp_path: Path, 
     assert written[-1] - written[-2] < 86_400 / 3
 
 
+def test_the_lines_of_models_are_all_written_for_hours_and_few_in_a_year():
+    clock, written = Clock(), []
+    rows = SparseLines(Path("x.jsonl"), seconds=0.0, clock=clock)
+    while clock.now < 1000 + 365 * 86_400:
+        clock.now += 15
+        if rows.begin():
+            written.append(clock.now - 1000)
+    assert sum(at <= 6 * 3600 for at in written) == 6 * 240
+    assert len(written) < 16_000
+    assert not rows.begin()
+    assert rows.begin(force=True)
+
+
 def test_what_cannot_be_written_is_logged_once(tmp_path: Path, caplog):
     path = tmp_path / "none" / "x.jsonl"
     lines, events = SparseLines(path), EventFile(path.parent)

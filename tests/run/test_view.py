@@ -2,11 +2,13 @@
 
 import errno
 import os
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from plyzero import files
 from plyzero.run.directory import Run
 from plyzero.run.journals import Journal
 from plyzero.run.lease import Lease
@@ -192,3 +194,52 @@ def test_a_view_gives_up_on_who_does_not_move_and_can_judge_it(run: Run, monkeyp
     view = watch_run(run)
     assert view.liveness(WORKER) == "gone"
     assert UNLOCKED_SECONDS <= clock.now - 1000 < UNLOCKED_SECONDS + 1
+
+
+def test_the_lock_of_a_process_is_tested_only_while_it_is_silent(
+    run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    """Each test is a call of the volume, and a run may have a thousand workers."""
+    beat, journal, view = beating(run), hold_journal(run), RunView(run, clock=clock)
+    tested: list[str] = []
+    lock = files.lock
+    monkeypatch.setattr("plyzero.run.journals.files.lock", lambda path: tested.append(path.suffix) or lock(path))
+
+    def tests_of_journals() -> int:
+        tested.clear()
+        view.refresh()
+        return tested.count(".wal")
+
+    beat()
+    assert tests_of_journals() == 1  # nobody has seen it change
+    for _ in range(3):
+        clock.now += STALLED_SECONDS - 1
+        beat()
+        assert (tests_of_journals(), view.liveness(WORKER)) == (0, "ok")
+    clock.now += STALLED_SECONDS
+    assert view.liveness(WORKER) == "stalled"  # it was alive when its lock was not tested
+    assert (tests_of_journals(), view.liveness(WORKER)) == (1, "stalled")
+    journal.abandon()
+    assert (tests_of_journals(), view.liveness(WORKER)) == (1, "gone")
+
+
+def test_hundreds_of_workers_are_viewed_with_few_file_handles(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    names = {f"w{number}.{number:08x}" for number in range(300)}
+    for name in names:
+        beating(run, name)()
+        worker, incarnation = name.split(".")
+        Journal(run.journals, run.game, JournalName(worker, incarnation, 0), run_id=run.id).abandon()
+    tested: list[str] = []
+    lock = files.lock
+    monkeypatch.setattr("plyzero.run.journals.files.lock", lambda path: tested.append(path.name) or lock(path))
+    view, (soft, hard) = RunView(run), resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (24 + max(map(int, os.listdir("/proc/self/fd"))), hard))
+    try:
+        view.refresh()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert view.heartbeats.keys() == names
+    assert sum(name.endswith(".wal") for name in tested) == len(names)
+    assert caplog.messages == []

@@ -11,6 +11,7 @@ from plyzero.run.directory import Run
 from plyzero.run.metrics import Heartbeat
 from plyzero.selfplay.backpressure import PROGRESS_SECONDS, REFRESH_SECONDS, Backpressure
 from plyzero.selfplay.replay_writer import ReplayWriter
+from plyzero.settings import SelfplaySettings
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.runs import small_run
@@ -199,3 +200,40 @@ def test_an_unreadable_volume_pauses_a_new_worker_and_no_other(
         assert len(caplog.records) == 4  # each of the two files once for each worker
     new.refresh()
     assert new.reason(has_model=False) is None
+
+
+def test_the_trainer_says_how_many_workers_there_are(tmp_path: Path, clock: Clock):
+    run, _, backpressure = parts(tmp_path, clock)
+    assert backpressure.workers == 1
+    for told, counted in ((1000, 1000), (0, 1), (-5, 1), ("many", 1), (7, 7)):
+        moved(backpressure, clock, run, 10, workers=told)
+        assert backpressure.workers == counted
+    (run.workers / "trainer.json").unlink()
+    backpressure.refresh()
+    assert backpressure.workers == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "workers", "seconds"),
+    [(10, 1, 10), (10, 400, 10), (10, 800, 20), (10, 1000, 25), (10, 100_000, 25), (4, 160, 4), (60, 1000, 60)],
+)
+def test_many_workers_seal_less_often_than_one_but_after_25_seconds_at_the_latest(
+    setting: float, workers: int, seconds: float
+):
+    assert SelfplaySettings(seal_seconds=setting).seal_interval(workers) == seconds
+
+
+def test_a_worker_of_many_looks_less_often_but_every_five_seconds(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    _, _, backpressure = parts(tmp_path, clock)
+    looks: list[float] = []
+    monkeypatch.setattr(backpressure, "refresh", lambda: looks.append(clock.now))
+    for workers, seconds in ((1, 0.5), (100, 0.5), (1000, 2.5), (100_000, 5.0)):
+        backpressure.workers = workers
+        clock.now += 10
+        looks.clear()
+        for _ in range(40):
+            backpressure.look()
+            clock.now += 0.5
+        assert len(looks) == 20 / seconds

@@ -303,3 +303,28 @@ def test_an_error_that_passes_ends_no_writer(name: str, run: Run, monkeypatch: p
             disk.error = None
             until(lambda: writer.write_error is None)
     assert sealed(run) == ids(games)
+
+
+def test_a_segment_is_sealed_without_a_list_of_those_of_all_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    run = run_with(tmp_path, "selfplay.seal_positions=10")
+    lists: list[Path] = []
+    list_names = os.listdir
+    monkeypatch.setattr("plyzero.files.os.listdir", lambda path: lists.append(path) or list_names(path))
+    games = finished(run, 6)
+    with ReplayWriter(run, **WRITER) as writer:
+        add(writer, games)
+    monkeypatch.undo()
+    assert (sealed(run), len(list(list_segments(run.segments))), lists) == (ids(games), 3, [])
+
+
+def test_after_a_failed_attempt_to_seal_the_segments_are_listed_and_no_game_is_there_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run = run_with(tmp_path, "selfplay.seal_positions=10")
+    disk = Disk(monkeypatch, "fsync", errno.EIO, lambda path: path == run.segments)  # the segment is there by then
+    games = finished(run, 2)
+    with ReplayWriter(run, **WRITER) as writer:
+        add(writer, games)
+        until(lambda: disk.failed)
+        disk.error = None
+    assert (sealed(run), [name.sequence for name in list_segments(run.segments)]) == (ids(games), [0])

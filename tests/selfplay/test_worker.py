@@ -24,11 +24,13 @@ from plyzero.rules.notation import action_names
 from plyzero.run import adoption
 from plyzero.run.directory import Run
 from plyzero.run.events import read_heartbeats, read_lines
+from plyzero.run.metrics import Heartbeat
 from plyzero.run.records import BY_RULE, TRUNCATED, Games
 from plyzero.run.replay import find_disagreement
 from plyzero.run.segments import list_segments
 from plyzero.search.evaluators import EvaluationBatch, Uniform
 from plyzero.search.tree import GUMBEL, PUCT
+from plyzero.selfplay import worker
 from plyzero.selfplay.backpressure import Backpressure
 from plyzero.selfplay.evaluated_games import EvaluatedGames
 from plyzero.selfplay.games_in_play import GAMES_WITHOUT_MODEL, GamesInPlay, _step_settings
@@ -388,3 +390,22 @@ def test_rules_that_show_infinite_numbers_are_blamed_and_not_the_model(
 def test_rules_that_fail_again_and_again_end_the_worker_with_one_sentence(first):
     with pytest.raises(UserError, match=r"OSError: gone \(test_worker.py, line \d+, in \w+\); plyzero check .*Watched"):
         played(failing_rules("play", OSError("gone"), range(first, 10**6)), 1000, **FOUR_AT_A_TIME)
+
+
+def test_a_worker_of_a_thousand_takes_its_intervals_from_the_heartbeat_of_the_trainer(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    writers: list[ReplayWriter] = []
+    spread: list[float] = []
+
+    def noted(*given: Any, **more: Any) -> ReplayWriter:
+        writers.append(ReplayWriter(*given, **more))
+        return writers[-1]
+
+    monkeypatch.setattr(worker, "ReplayWriter", noted)
+    monkeypatch.setattr(ModelWatch, "spread", lambda _, workers: spread.append(workers))
+    heartbeat = Heartbeat(run.workers / "trainer.json")
+    heartbeat.beat({"role": "trainer", "state": "training", "workers": 1000})
+    with playing(run) as until:
+        until(lambda: spread)
+    assert (writers[0].seal_seconds, spread[0]) == (25, 1000)

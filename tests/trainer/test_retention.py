@@ -503,3 +503,25 @@ def test_a_read_error_of_the_trainer_is_in_its_heartbeat_and_in_status(small: Ru
     owner = f"{segment} is owned by uid {os.getuid()}, mode 0600; this process runs as uid {os.geteuid()}"
     assert beat["read_error"] == f"cannot read 1 file: Permission denied: {owner}"
     assert "trainer: cannot read 1 file: Permission denied" in shown("status", "--run", str(small.root))
+
+
+def test_the_size_of_a_segment_is_asked_for_once_and_counts_until_it_is_removed(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    run = run_with(tmp_path, "store.keep_mb=2")
+    put_all(run, [0, 1], size=MB)
+    asked: list[str] = []
+
+    def counted(directory: Path, *, wanted: Callable[[str], bool]) -> dict[str, int]:
+        sizes = files.list_files(directory, wanted=wanted)
+        asked.extend(sizes)
+        return sizes
+
+    monkeypatch.setattr("plyzero.trainer.retention.list_files", counted)
+    retention = Retention(run, clock=clock)
+    for sequences in ([0, 1], [0, 1], [1, 2]):
+        put(run, sequences[-1], size=MB)
+        retention.prune(covered=EVERYTHING, window=[])
+        assert left(run) == [(A, sequence) for sequence in sequences]
+    assert sorted(asked) == sorted({*asked})
+    assert len(asked) == 3

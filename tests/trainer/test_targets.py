@@ -15,7 +15,7 @@ from plyzero.run.records import GAME, POSITION, Games
 from plyzero.search.tree import GUMBEL, PROVEN_LOSS, PROVEN_WIN, PUCT, UNPROVEN
 from plyzero.trainer.ledger import Ledger
 from plyzero.trainer.targets import value_targets
-from plyzero.trainer.window import Window, window_size
+from plyzero.trainer.window import Batch, Window, _Chunk, window_size
 from tests.helpers.recorded import recorded
 from tests.helpers.runs import moves_of
 from tests.helpers.samples import samples_of
@@ -161,6 +161,30 @@ def test_the_window_lets_the_oldest_segments_go_and_keeps_enough():
         window.add(str(i), samples_of(searched_game(start, 8, i)), size=10)
     assert window.names == ["7", "8", "9"]
     assert len(window) == 12
+
+
+def test_a_batch_is_the_same_in_few_chunks_and_in_many_and_is_taken_from_those_of_its_rows(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    start, batches, take = ConnectFour(), list[list[Batch]](), _Chunk.take
+    taken: list[int] = []
+    monkeypatch.setattr(_Chunk, "take", lambda chunk, rows: taken.append(len(rows)) or take(chunk, rows))
+    for positions in (3, 1_000_000):
+        monkeypatch.setattr("plyzero.trainer.window.CHUNK_POSITIONS", positions)
+        window = Window(start)
+        for i in range(40):
+            window.add(str(i), samples_of(searched_game(start, 8, i)), size=100)
+        assert len(window) == 100
+        taken.clear()
+        rng = np.random.default_rng(1)
+        sampled = [window.sample(5, rng) for _ in range(10)]
+        assert all(taken)
+        assert sum(taken) == 50
+        batches.append([*sampled, window.read(0, 9), window.read(95, 200), window.read(7, 7)])
+    for few, many in zip(*batches, strict=True):
+        for one, other in zip(few, many, strict=True):
+            assert np.array_equal(one, other, equal_nan=True)
+    assert [len(each.wdl) for each in batches[0][-3:]] == [9, 5, 0]
 
 
 def test_the_window_is_everything_at_first_and_then_grows_as_a_power():

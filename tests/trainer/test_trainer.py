@@ -1,6 +1,7 @@
 """The trainer: it learns, exports what it learned, and goes on after a stop as if there had been none."""
 
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -23,20 +24,20 @@ from plyzero.files import read_file, write_file
 from plyzero.network.model_loader import load_newest
 from plyzero.network.onnx_network import Network, run_on_cpu
 from plyzero.run.directory import Run, open_run
-from plyzero.run.events import read_lines
+from plyzero.run.events import read_lines, read_reading
 from plyzero.run.metrics import Heartbeat
-from plyzero.run.models import list_models
+from plyzero.run.models import ModelName, list_models
 from plyzero.run.segments import list_segments, read_segment
 from plyzero.search.evaluators import Evaluation, EvaluationBatch
 from plyzero.settings import SelfplaySettings
 from plyzero.trainer.diagnosis.diagnostics import Diagnostics
-from plyzero.trainer.export import ExportError, export
+from plyzero.trainer.export import ExportError, Forms, export
 from plyzero.trainer.loop import Trainer, run_trainer
 from plyzero.trainer.loss import loss
 from plyzero.trainer.network import GlobalPooling, PlanesPolicy, ResidualNetwork
 from plyzero.trainer.publisher import Publisher
 from plyzero.trainer.state import NUM_STATES, load_state
-from tests.helpers.beats import fields_of
+from tests.helpers.beats import fields_of, process_of
 from tests.helpers.clock import Clock
 from tests.helpers.hostile import failing
 from tests.helpers.learning import training
@@ -402,9 +403,11 @@ def test_the_first_model_is_published_when_the_bootstrap_is_learned(run: Run):
     assert struct.pack("<f", line["policy_loss"]) in events.read_bytes()
     beat = fields_of(run.workers / "trainer.json")
     names = list(list_segments(run.segments))
-    assert (beat["state"], beat["cursor"]) == ("stopped", {"00000001": len(names)})
-    assert beat["games"] == sum(name.games for name in names)
-    assert "cursor" not in line
+    reading = read_reading(run.trainer)
+    assert reading is not None
+    assert (beat["state"], reading.cursor) == ("stopped", {"00000001": len(names)})
+    assert beat["games"] == reading.games == sum(name.games for name in names)
+    assert "cursor" not in {*line, *beat}  # which every worker reads
     assert json.loads(network.metadata["settings"])["network"]["channels"] == 8
 
 
@@ -429,7 +432,7 @@ def test_a_trainer_beats_while_it_resumes(run: Run, monkeypatch: pytest.MonkeyPa
     caplog.set_level("INFO")
     monkeypatch.setattr(Publisher, "resume", resume)
     monkeypatch.setattr("plyzero.trainer.loop.LOG_SECONDS", 0.0)
-    monkeypatch.setattr(Trainer, "ingest", lambda _: stop.set())
+    monkeypatch.setattr(Trainer, "ingest", lambda _, **__: stop.set())
     run_trainer(run, device="cpu", stop=stop)
     assert (seen[-1]["credit"], seen[-1]["credit_enough"], seen[-1]["pid"]) == (900, 800, os.getpid())  # for workers
     wanted = run.settings.selfplay.bootstrap_positions
@@ -490,3 +493,89 @@ def test_no_time_is_estimated_before_the_first_step(run: Run):
         assert trainer.reporter.describe_waiting(200) == "waiting for 200 positions"
         trainer.intake.ledger.spend(32)
         assert trainer.reporter.describe_waiting(200) == "waiting for 200 positions, about 100 s"
+
+
+def test_a_trainer_that_reads_more_slowly_than_workers_write_trains_between_and_reads_all_in_the_end(
+    tmp_path: Path, clock: Clock
+):
+    run = small_run(tmp_path / "r", "tic-tac-toe", "selfplay.bootstrap_positions=64")
+    for sequence in range(4):
+        play_segment(run, full=80, sequence=sequence)
+    with closing(Trainer(run, device="cpu", heartbeat=Mock())) as trainer:
+        read = []
+
+        def take_two_seconds(state: str) -> None:
+            read.append(state)
+            clock.now += 2
+
+        trainer.reporter.beat = take_two_seconds  # type: ignore[method-assign]
+        trainer.ingest(seconds=1.0)
+        assert (len(read), trainer.missing_positions()) == (1, 0)
+        trainer.train_step()
+        while trainer.intake.ledger.credit >= trainer.settings.batch_size:
+            trainer.intake.ledger.spend(trainer.settings.batch_size)
+        trainer.ingest(seconds=1.0)
+        assert len(read) == 4  # without credit it reads on
+        assert trainer.intake.games == sum(name.games for name in list_segments(run.segments))
+
+
+def test_a_trainer_says_in_a_sentence_how_many_workers_would_do_while_it_discards_credit(
+    run: Run, caplog: pytest.LogCaptureFixture
+):
+    processes = [process_of("trainer", "training", trained_per_second=800.0)]
+    processes += [process_of(f"w{number}", full_positions_per_second=100.0) for number in range(1000)]
+    says = (
+        "1000 workers make 100000 positions/s, and this trainer can use 400: 4 such workers would do; stop the others, "
+        "raise selfplay.simulations or lower trainer.replay_ratio"
+    )
+    with closing(Trainer(run, device="cpu")) as trainer:
+        reporter, ledger = trainer.reporter, trainer.intake.ledger
+        trainer.learner.settings = trainer.settings.model_copy(update={"replay_ratio": 2.0})
+        reporter.look(processes)
+        assert (reporter.workers, reporter.surplus) == (1000, None)  # all of it can be used so far
+        for _ in range(2):
+            ledger.skipped += 10.0
+            reporter.look(processes)
+            assert reporter.describe("training")["warning"] == says
+        assert caplog.text.count(says) == 1
+        reporter.look(processes)
+        assert not reporter.describe("training").get("warning")
+        ledger.skipped += 10.0
+        reporter.look(processes[:4])
+        assert (reporter.workers, reporter.surplus) == (3, None)
+
+
+def test_a_volume_whose_looks_take_long_is_a_sentence_and_half_of_the_time_is_left(
+    run: Run, clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    stop, began = threading.Event(), list[float]()
+
+    def maintain_slowly(trainer: Trainer) -> None:
+        began.append(clock.now)
+        clock.now += 100  # a list that takes 20 s, five times
+        if len(began) == 3:
+            stop.set()
+
+    def train_quickly(trainer: Trainer) -> None:
+        clock.now += 1
+
+    monkeypatch.setattr(Trainer, "maintain", maintain_slowly)
+    monkeypatch.setattr(Trainer, "train_step", train_quickly)
+    monkeypatch.setattr(Trainer, "missing_positions", lambda _: 0)
+    monkeypatch.setattr(Trainer, "publish_is_due", lambda _, **__: False)
+    run_trainer(run, device="cpu", stop=stop)
+    assert [later - earlier for earlier, later in itertools.pairwise(began)] == [200, 200]
+    assert caplog.text.count(f"the volume is slow: a look at {run.root} took 100 s, in which nothing is trained") == 1
+
+
+def test_of_a_model_without_a_row_of_its_own_the_losses_are_in_the_next_row(run: Run):
+    name, forms = ModelName(1, 1, "0123abcd"), Forms(b"")
+    with training(run) as trainer:
+        reporter = trainer.reporter
+        for step in range(3):
+            reporter._rows.begin = lambda *, force=False: force  # type: ignore[method-assign]
+            reporter.losses.add(torch.tensor([1.0 + step, 0.5]))
+            reporter.report_model(name, forms, is_last=step == 2)
+        (line,) = read_lines(reporter._metrics)
+        assert (line["policy_loss"], line["value_loss"]) != (None, None)
+        assert reporter.losses.take() == (None, None)

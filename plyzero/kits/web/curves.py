@@ -45,7 +45,7 @@ WORKER: Final = ("time", "step", "positions_per_second", "network_share", "waite
 """Columns of a worker: the time of a line, the step of its model, and rates since the line before."""
 
 MAX_WORKERS: Final = 8
-"""Number of workers, those that wrote last, whose curves are shown."""
+"""Number of workers whose curves are shown."""
 
 Curve = dict[str, list[float | None]]
 """Columns of one length by name; None where a number is missing."""
@@ -121,7 +121,7 @@ class RunSeries:
 
     def __init__(self, view: RunView, *, with_before: bool = True) -> None:
         """with_before: with the curves of the run before."""
-        self._run, self._lines = view.run, view.lines
+        self._view, self._run, self._lines = view, view.run, view.lines
         self._reader = uuid.uuid4().hex[:8]
         self._files: dict[Path, NewLines] = {}
         self._file_errors = FileErrors()
@@ -141,7 +141,7 @@ class RunSeries:
         for line in self._lines.read(self._skipping):
             self._add_learning(line)
         self._read(self._run.metrics / RATINGS, self._add_rating)
-        newest = sorted(self._run.metrics.glob("worker-*.jsonl"), key=modified_at)[-MAX_WORKERS:]
+        newest = self._find_workers()
         for path in self._workers.keys() - newest:
             del self._files[path]  # if its worker writes again, its curve is read anew
         self._workers = {path: self._workers.get(path) or _WorkerCurve(path) for path in sorted(newest)}
@@ -150,6 +150,18 @@ class RunSeries:
         changed_at = modified_at(self._run.root / LADDER / TABLE)
         if changed_at != self._ladder_at:
             self._ladder_at, self._ladder = changed_at, self._read_ladder()
+
+    def _find_workers(self) -> list[Path]:
+        """Return the files of MAX_WORKERS workers: of living ones if there are so many, else those written last.
+
+        The time of a file is a call of the volume, and the files of a thousand workers would take turns.
+        """
+        paths = sorted(self._run.metrics.glob("worker-*.jsonl"))
+        alive = {f"worker-{each.name}.jsonl" for each in self._view.alive()}
+        living = [path for path in paths if path.name in alive]
+        if len(living) >= MAX_WORKERS:
+            return living[:MAX_WORKERS]
+        return sorted(paths, key=modified_at)[-MAX_WORKERS:]
 
     def since(self, number: int) -> Series:
         """Return the rows from `number` on."""

@@ -23,6 +23,10 @@ Shown = dict[str, object]
 SHOWN_FIELDS: Final = ("id", "moves", "winner", "end", "opening_plies", "players", "values")
 
 
+CANDIDATES: Final = 500
+"""Number of segments among which those with the newest games are found by their times."""
+
+
 class NewestGames:
     """Reads the newest sealed segments of a run, every segment once. Safe for several threads.
 
@@ -58,7 +62,8 @@ class NewestGames:
         return self._found
 
     def _read(self, count: int) -> dict[str, object]:
-        names = list(list_segments(self._run.segments))
+        # The time of a file is a call of the volume: it is asked for of a few segments, those of the newest models.
+        names = heapq.nlargest(CANDIDATES, list_segments(self._run.segments), key=_newness)
         if not names:
             return self._answer([], "No game is sealed yet.")
         game = self._load_game()
@@ -108,3 +113,8 @@ class NewestGames:
         """Return the JSON object that docs/formats.md describes. `sealed`: when the newest games were stored."""
         age = None if sealed is None else max(0.0, round(self._clock() - sealed, 1))
         return {"version": 1, "games": games, "newest_seconds": age, "note": note and plain(note, 400)}
+
+
+def _newness(name: SegmentName) -> tuple[int, int, SegmentName]:
+    """Return a key that grows with the time at which a segment was sealed, as far as its name shows it."""
+    return name.last_step, name.sequence, name

@@ -24,6 +24,7 @@ from plyzero.rules.notation import play_named
 from plyzero.run.directory import Run, read_run
 from plyzero.run.metrics import Heartbeat, append_line
 from plyzero.run.models import publish_model
+from plyzero.run.segments import read_segment
 from plyzero.run.view import UNLOCKED_SECONDS
 from tests.helpers.clock import Clock
 from tests.helpers.fuzz import ODD, TRAINER, WORKER
@@ -177,6 +178,23 @@ def test_the_lines_of_a_worker_become_rates_between_them(run: Run, clock: Clock,
     assert [*Dashboard(run, clock=clock).series(0)["workers"]] == ["w1.00000001", "w2.00000001"]
 
 
+def test_the_curves_of_many_living_workers_are_those_of_the_same_ones_at_each_look(
+    run: Run, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    asked = Mock(wraps=curves.modified_at)
+    monkeypatch.setattr(curves, "modified_at", asked)
+    monkeypatch.setattr(curves, "MAX_WORKERS", 2)
+    view = Dashboard(run, clock=clock)
+    for number in range(3):
+        beat(run, f"w{number}.00000001")
+    for newest in (2, 0, 1, 2):
+        append_line(run.metrics / f"worker-w{newest}.00000001.jsonl", {"seconds": 60.0, "positions": 600})
+    for _ in range(2):
+        assert [*view.series(0)["workers"]] == ["w0.00000001", "w1.00000001"]
+        clock.now += REFRESH_SECONDS
+    assert {path.name for (path,), _ in asked.call_args_list} == {TABLE}  # the time of a file is a call
+
+
 def test_a_ladder_is_a_curve_of_checkpoints_and_levels_of_the_others(run: Run, clock: Clock):
     view = Dashboard(run, clock=clock)
     assert view.series(0)["ladder"] is None
@@ -319,6 +337,21 @@ def test_a_segment_is_read_once_and_forgotten_with_the_file(run: Run, monkeypatc
     assert [each.args[0] for each in read.call_args_list] == [path]
     path.unlink()
     assert games.newest(5)["games"] == []
+
+
+def test_the_newest_games_of_a_large_store_are_found_among_few_segments(run: Run, monkeypatch: pytest.MonkeyPatch):
+    asked = Mock(wraps=run_games.modified_at)
+    monkeypatch.setattr(run_games, "modified_at", asked)
+    monkeypatch.setattr(run_games, "CANDIDATES", 3)
+    paths = [play_segment(run, full=4, sequence=sequence) for sequence in range(6)]
+    for path in paths:
+        os.utime(path, (100, 100))
+    os.utime(paths[4], (200, 200))
+    games = NewestGames(run)
+    newest = games.newest(1)
+    assert sorted(path.name for (path,), _ in asked.call_args_list) == sorted(path.name for path in paths[3:])
+    ids = read_segment(paths[4], run.game, run_id=run.id).games["id"]
+    assert newest["games"][0]["id"] == f"{ids[-1]:016x}"
 
 
 def test_a_damaged_segment_is_named_and_hides_no_other(run: Run):
