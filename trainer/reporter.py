@@ -73,9 +73,8 @@ class Reporter:
         self.workers = 0
         self.surplus: str | None = None
         self.slowness: str | None = None
-        self._skipped = (
-            math.inf
-        )  # credit discarded at the last look; what an earlier process has discarded does not count
+        # Credit that was discarded at the last look. What an earlier process has discarded does not count.
+        self._skipped = math.inf
         self.company = Company(run, clock=time.monotonic)
         self._metrics = run.metrics / f"trainer-{lease.fence:06d}.jsonl"
         self._rows = SparseLines(self._metrics, seconds=0.0)

@@ -184,11 +184,14 @@ def watch_run(run: RunDirectory, *, waits_for: Callable[[Beat], bool] = lambda b
     waits_for: which heartbeats to wait for, until their counters change or are known not to.
     """
     view = RunView(run)
-    view.refresh()
-    while any(
-        waits_for(beat) and view.liveness(name) == "ok" and not view.has_changed(name)
-        for name, beat in view.heartbeats.items()
-    ):
-        time.sleep(interval(run.workers, 0.1))
+    while True:
+        began = time.monotonic()
         view.refresh()
-    return view
+        is_known = all(
+            not waits_for(beat) or view.liveness(name) != "ok" or view.has_changed(name)
+            for name, beat in view.heartbeats.items()
+        )
+        if is_known:
+            return view
+        took = time.monotonic() - began
+        time.sleep(max(took, interval(run.workers, 0.1)))  # heartbeats of a thousand workers take a while to read
