@@ -318,8 +318,7 @@ class Crew:
             own = ["--run", root, "--out", str(self.out), "--name", f"{name}_{self._starts[name]}"]
             own += ["--workers", str(self._size(name)), "--rate", str(given.rate), "--latency-ms"]
             own += [str(given.latency_ms), *scratch, *(["--evaluator"] if given.evaluator else [])]
-            # On machines of their own they would not take time from the others.
-            return ["nice", "-n", "19", sys.executable, "-m", "benchmarks.scale.pretended", *own]
+            return [sys.executable, "-m", "benchmarks.scale.pretended", *own]
         if name == "trainer":
             return self._role(f"trainer-{self._starts[name]}", "trainer", "--run", root, "--device", "cpu", *scratch)
         if name == "rater":

@@ -8,12 +8,13 @@ python -m benchmarks.scale.pretended --run DIR --out DIR --name a --workers 250 
 
 import argparse
 import logging
+import os
 import random
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -179,6 +180,13 @@ def pretend(acknowledged: Log, *, templates: list[Games], rate: float, evaluator
     Journal.append = logged_append  # type: ignore[method-assign]
 
 
+def give_way() -> None:
+    """Let all other processes go first: on machines of their own, workers would not take time from them."""
+    os.nice(19)
+    with suppress(OSError):  # Linux may share time among sessions at first, where priorities count within each alone
+        Path("/proc/self/autogroup").write_text("19")
+
+
 def main() -> None:
     """Pretend workers until SIGTERM."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -196,6 +204,7 @@ def main() -> None:
     stop = stop_on_signals()
     threading.stack_size(STACK_BYTES)
     sys.setswitchinterval(SWITCH_SECONDS)
+    give_way()
     run = open_run(to_path(given.run), scratch=given.scratch)
     templates = make_templates(run)
     calls = Calls(run.root, given.latency_ms / 1000)
