@@ -7,6 +7,7 @@ import re
 import stat
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from unittest.mock import Mock
 
