@@ -28,7 +28,6 @@ from tests.helpers.play_page import (
 )
 from tests.helpers.shared_page import MODEL, files_of_folder, serving_files, write_files
 from tests.helpers.web import violations
-from tests.kits.web.conftest import browser, open_page  # noqa: F401
 
 DICE = "tests.helpers.shared_games:Gather"
 
@@ -80,7 +79,7 @@ def folder(tmp_path_factory, compiled_for_node):
 
 
 @pytest.fixture
-def shared(folder, open_page, tmp_path):  # noqa: F811
+def shared(folder, open_page, tmp_path):
     """Return a function that opens the page of a game, served under a path; `fields` stand behind # in the address."""
     with serving_files(tmp_path) as address:
 
@@ -200,7 +199,7 @@ def test_the_page_says_which_step_of_training_plays(shared):
 
 
 @pytest.mark.browser
-def test_a_page_that_is_opened_as_a_file_says_what_to_do(folder, browser):  # noqa: F811
+def test_a_page_that_is_opened_as_a_file_says_what_to_do(folder, browser):
     page = browser.new_page()
     page.goto((folder("connect-four") / "index.html").as_uri())
     assert "opened as a file" in page.locator("#file").inner_text()

@@ -123,6 +123,7 @@ def test_a_lost_connection_is_told_and_the_game_goes_on_where_it_was(serve, open
         }"""
     )
     two.evaluate("location.hash = location.hash.replace(/shared=[^&]*/, '')")  # away, and back without a network
+    two.get_by_role("button", name="Play with a friend").wait_for()
     two.go_back()
     two.get_by_text("The connection to the server is lost; it is tried again.").wait_for()
     by_mouse(one, "b2")
