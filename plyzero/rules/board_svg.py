@@ -138,7 +138,7 @@ def _beginning(kind: str, title: str, style: bool, *box: float) -> str:
 
 
 class _Look(NamedTuple):
-    """What the drawing of a cell depends on, besides the cell: of the board, and the centres of all its cells."""
+    """The properties of a board on which the drawing of a cell depends, with the centres of all its cells."""
 
     style: str
     colours: tuple[str, str]

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.web import find_chromium
 
 SECONDS = 60
-"""What a page may take for one step, on a loaded machine."""
+"""Time that a page may take for one step, on a loaded machine."""
 
 
 @pytest.fixture(scope="session")

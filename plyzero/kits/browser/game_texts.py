@@ -1,4 +1,4 @@
-"""What a page shows of a game: names of moves, the cells that are clicked for them, the board and the scoreboard."""
+"""The texts of a game on a page: names of moves, the cells that are clicked for them, the board and the scoreboard."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ kept:
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """).substitute(area=AREA)
-"""What Numba's code calls to create and to free arrays, as LLVM code."""
+"""Functions that Numba's code calls to create and to free arrays, as LLVM code."""
 
 ENTRY: Final = Template("""
 declare void @area_empty()

@@ -19,9 +19,9 @@ LIST: Final = "files.json"
 
 
 class Shared(NamedTuple):
-    """What was written.
+    """A game that was shared.
 
-    sizes: those of its parts, as `sizes_of` returns them.
+    sizes: those of the parts of its folder, as `sizes_of` returns them.
     proof: what was compared before.
     notes: what the page leaves out, as sentences.
     """

@@ -1,4 +1,4 @@
-"""What the page of a shared game answers itself is what the server of `plyzero serve` answers."""
+"""The page of a shared game answers itself as the server of `plyzero serve` does."""
 
 from dataclasses import replace
 from itertools import accumulate

@@ -1,8 +1,7 @@
 // The positions of a game as the page shows them, from the rules and game.json: the answers of /api/position of `plyzero serve`.
 
-import { DRAW, ONGOING } from "./wasm.js";
+import { DRAW, MAX_ROLLS, ONGOING } from "./wasm.js";
 
-const MAX_ROLLS = 1024; // between two moves
 export const MAX_LINE = 6; // moves of a line that are shown
 
 // A position: its state, whether it awaits a set-up, toPlay, outcome (as of wasm.js), and chances: the probabilities of rolls,

@@ -3,7 +3,7 @@
 // sums their values, Q = W / N, P is the prior; N(s) = 1 + Σ_b N(s, b), where the 1 is the position's own evaluation.
 // Values are for the player to move at the node in question, +1 = wins; a player may move twice.
 
-import { DRAW, ONGOING } from "./wasm.js";
+import { DRAW, MAX_ROLLS, ONGOING } from "./wasm.js";
 
 export const DEFAULTS = { cPuct: 1.25, fpuReduction: 0.25, allRolls: false };  // as plyzero.settings.SearchSettings
 
@@ -218,7 +218,6 @@ function count(tree, leaf, value, times) {
 // --- dice ---
 
 const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
-const MAX_ROLLS = 1024;  // between two moves
 const MAX_IN_FULL = 36;  // rolls of a chance node that are evaluated in full: those of two dice
 
 // Whether each roll of the chance node `node` is evaluated at once. Of a roll that follows a roll, one is taken: there the rolls

@@ -8,6 +8,7 @@
 
 export const ONGOING = -2;
 export const DRAW = -1;  // the other outcomes are the winner: 0 or 1
+export const MAX_ROLLS = 1024;  // between two moves
 
 const PAGE = 65536;  // bytes of a page of WebAssembly's memory
 const EXPORTED = ["memory", "__heap_base", "play", "outcome", "legal", "observe"];
